@@ -7,6 +7,7 @@ from scipy import stats
 from crowds import K, made, prior
 from mgce.noise.annotators import Annotations, annotator_model
 from mgce.noise.independence import independence
+from mgce.noise.shared_evidence import shared_evidence
 
 
 def found(labels, probs):
@@ -73,6 +74,16 @@ def test_dependent_errors_are_refuted_in_either_direction(kind, sure):
     assert "do not err independently" in str(said) and "certify" in str(said)
     if sure == 0.9:  # a weak classifier cannot tell which of two labels is wrong
         assert (said.both_wrong > said.both_by_chance) == (kind != "apart")
+
+
+def test_pairs_are_counted_by_the_weaker_estimates_where_all_are_wrong_on_hard_rows():
+    right, labels = dependent(6000, "together")
+    model = annotator_model(Annotations.of(labels, K), prior(right, 0.9))
+    plain, said = independence(model), independence(model, shared_evidence(model)[0])
+    wrong = labels != right[:, None]
+    truth = sum((wrong[:, a] & wrong[:, b]).sum() for a, b in ((0, 1), (0, 2), (1, 2)))
+    assert said.p_value == plain.p_value
+    assert abs(said.both_wrong - truth) < 0.75 * abs(plain.both_wrong - truth)
 
 
 @pytest.mark.parametrize("kind", ["together", "apart"])

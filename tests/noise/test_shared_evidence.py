@@ -93,7 +93,7 @@ def test_intervals_of_accuracies_hold_on_hard_rows():
         true = (labels == right[:, None]).mean(0)
         for place, table in (
             (inside, found.annotators),
-            (before, annotator_table(found.model, list("abc"), found.classes)),
+            (before, annotator_table(found.independent, list("abc"), found.classes)),
         ):
             place += [one.lower < share < one.upper for one, share in zip(table, true, strict=True)]
     assert np.mean(inside) > 0.9 and np.mean(before) < 0.5

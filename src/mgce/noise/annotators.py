@@ -149,7 +149,7 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
     weight, sharpness = np.ones(len(annotations.row)), 1.0
     given = annotations.matrix()
     copying = np.zeros((annotations.shape[1],) * 2)
-    transitions, pooled = _transitions(given, posterior, annotations.shape)
+    transitions, pooled = transitions_of(given, posterior, annotations.shape)
     for turn, steps in enumerate(STEPS):
         if turn:
             copying = _copying(annotations, posterior, transitions)
@@ -162,12 +162,18 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
             else:
                 sharpness = _sharper(log_prior, evidence, total[:, 0] > 0, sharpness)
             posterior = softmax(sharpness * log_prior + evidence, axis=1)
-            transitions, pooled = _transitions(given, posterior, annotations.shape)
+            transitions, pooled = transitions_of(given, posterior, annotations.shape)
     return AnnotatorModel(posterior, transitions, pooled, copying, sharpness, weight, annotations, probs is not None)
 
 
-def _transitions(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
-    """Return each annotator's matrix (m, k, k), drawn to the pooled one, and the pooled matrix (k, k)."""
+def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+    """Return each annotator's matrix (m, k, k), drawn to the pooled one, and the pooled matrix (k, k).
+
+    Args:
+        given: the labels, as :meth:`Annotations.matrix` returns them.
+        posterior: probabilities of the right class of each row, shape (n, k).
+        shape: n, m and k.
+    """
     _, m, k = shape
     counts = np.asarray(given.T @ posterior).reshape(m, k, k).transpose(0, 2, 1)
     pooled = counts.sum(0)

@@ -66,7 +66,7 @@ class Independence:
         return f"{said} This does not contradict independent errors."
 
 
-def independence(model: AnnotatorModel) -> Independence:
+def independence(model: AnnotatorModel, weaker: AnnotatorModel | None = None) -> Independence:
     r"""Compare pairs of wrong labels, and pairs of equal wrong labels, with those of independent errors.
 
     .. math:: d_i = \sum_{j < l} \sum_c P_{ic}\, \Bigl( u_{ijc} u_{ilc},\; \sum_{b \ne c} v_{ijcb} v_{ilcb} \Bigr),
@@ -79,9 +79,12 @@ def independence(model: AnnotatorModel) -> Independence:
     another are explained as well by other matrices T.
 
     Args:
-        model: the estimates.
+        model: the estimates, which assume independent errors; the p-value is computed from these.
+        weaker: estimates that do not, from :func:`mgce.noise.shared_evidence.shared_evidence`. The numbers of pairs are
+            counted by these, since `model` is too sure of rows on which many are wrong. None: by `model`.
     """
-    annotations, probs = model.annotations, model.probs
+    weaker = model if weaker is None else weaker
+    annotations = model.annotations
     n, _, k = annotations.shape
     each = np.arange(len(annotations.row))
     rows = sparse.csr_array((np.ones(len(each)), (annotations.row, each)), shape=(n, len(each)))
@@ -89,9 +92,13 @@ def independence(model: AnnotatorModel) -> Independence:
     given = np.eye(k)[annotations.label]
     observed, by_chance, difference = np.zeros((3, n, 2))
     for c in range(k):
-        chance = model.transitions[annotations.annotator, c]
+        chance, their_chance = (one.transitions[annotations.annotator, c] for one in (model, weaker))
         wrong = np.arange(k) != c
-        for total, values in ((observed, given), (by_chance, chance), (difference, given - chance)):
+        for total, values, probs in (
+            (observed, given, weaker.probs),
+            (by_chance, their_chance, weaker.probs),
+            (difference, given - chance, model.probs),
+        ):
             total += probs[:, [c]] * _pairs(rows, values[:, wrong])
     tested = labels >= 2
     n_annotators = len(np.unique(annotations.annotator))

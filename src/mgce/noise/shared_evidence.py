@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
-from mgce.noise.annotators import AnnotatorModel
+from mgce.noise.annotators import AnnotatorModel, transitions_of
 
 MOST = 3.0  # correlation of evidence at which three sources say less than one alone: no more is looked for
 
@@ -20,7 +20,7 @@ def shared_evidence(model: AnnotatorModel) -> tuple[AnnotatorModel, float]:
 
     s are the sources of a row: its labels, and the classifier if there is one. P multiplies what they say, as if they
     erred independently. The divisor is Kish's design effect of s sources of equal correlation rho. The most probable
-    class of each row stays the same.
+    class of each row stays the same. The matrices of the annotators are estimated anew from the new probabilities.
 
     Rho predicts left-out labels best: the other sources of the row and the matrix of the annotator predict each label.
     It is 0 if no row has two sources beside a label.
@@ -56,4 +56,6 @@ def shared_evidence(model: AnnotatorModel) -> tuple[AnnotatorModel, float]:
     best = float(minimize_scalar(lack, bounds=(0, MOST), method="bounded").x)
     rho = best if lack(best) < lack(0.0) else 0.0
     divisor = 1 + rho * np.maximum(others, 0)
-    return replace(model, probs=np.asarray(softmax(log_probs / divisor[:, None], axis=1))), rho
+    probs = np.asarray(softmax(log_probs / divisor[:, None], axis=1))
+    transitions, pooled = transitions_of(annotations.matrix(), probs, annotations.shape)
+    return replace(model, probs=probs, transitions=transitions, pooled=pooled), rho

@@ -34,8 +34,8 @@ class Consensus:
         annotators: for each annotator with a label, number of labels, accuracy with interval, confused classes.
         order: indices of all rows, the most doubtful consensus label first.
         n_labels: number of labels of each row, shape (n,).
-        model: the estimates that all others are computed from, for the rows sorted by content. Its probabilities are
-            those of sources that err independently.
+        model: the estimates that all others are computed from, for the rows sorted by content.
+        independent: the estimates before they are weakened by rho, as if all sources erred independently.
         rho: how much labels and classifier are wrong on the same rows: see :func:`find_consensus`.
         notes: sentences on annotators and labels that look like mistakes.
     """
@@ -47,6 +47,7 @@ class Consensus:
     order: IntArray
     n_labels: IntArray
     model: AnnotatorModel
+    independent: AnnotatorModel
     rho: float
     notes: tuple[str, ...]
 
@@ -58,7 +59,7 @@ class Consensus:
     @cached_property
     def independence(self) -> Independence:
         """The test whether annotators err independently given the right class."""
-        return independence(self.model)
+        return independence(self.independent, self.model)
 
     def expected_gain(self) -> FloatArray:
         r"""Return by how much one more label of a row would raise the probability that its consensus is right.
@@ -209,7 +210,9 @@ def consensus_of(
     notes = _notes(table, matrix)
     found = tuple(one for one in table if one.n_labels)
     n_labels = (matrix >= 0).sum(1)
-    return Consensus(classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, model, rho, tuple(notes))
+    return Consensus(
+        classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, weaker, model, rho, tuple(notes)
+    )
 
 
 def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
