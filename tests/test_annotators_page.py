@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from benchmarks import annotators, made_annotators
+from benchmarks import annotators, consensus_calibration, made_annotators
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +16,16 @@ def records():
 def test_the_page_has_the_tables_of_the_records(records):
     text = annotators.PAGE.read_text()
     assert annotators.page(text, records) == text
+
+
+def test_the_table_of_calibration_is_that_of_its_records():
+    text, cells = annotators.PAGE.read_text(), consensus_calibration.records()
+    assert consensus_calibration.page(text, cells) == text
+    people = [cell for cell in cells if cell["data"].startswith("CIFAR-10N")]
+    assert len(people) >= 6
+    for cell in people:
+        assert cell["after"]["error"] < cell["before"]["error"] / 2
+        assert sum(cell["after"]["inside"]) >= sum(cell["before"]["inside"])
 
 
 def test_our_consensus_is_ahead_in_every_record(records):
