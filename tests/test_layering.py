@@ -73,7 +73,7 @@ ROOMS = {
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
     "mgce.noise": (
         "annotators confident corruption mixture right_labels share transition",
-        "annotator_table independence instances kind",
+        "annotator_table independence instances kind shared_evidence",
     ),
     "mgce.risk": (
         "alpha_loss concentration",
@@ -126,7 +126,7 @@ ROOMS = {
         "choice suspects model notes dependence",
         "consensus embedding_suspects rows heads",
         "image_fit",
-        "measures row_keys",
+        "consensus_classifier measures row_keys",
         "listing checked looked_up",
         "fit",
         "annotations annotator_report calibration_report class_report summary suspects_report",

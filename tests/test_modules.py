@@ -87,6 +87,7 @@ TESTED_IN = {
     "tables/annotator_report": "cli/test_annotations.py",
     "tables/calibration_report": "tables/test_report.py",
     "tables/candidates": "tables/test_choice.py",
+    "tables/consensus_classifier": "tables/test_consensus.py",
     "tables/class_report": "tables/test_report.py",
     "tables/looked_up": "cli/test_certify.py",
     "tables/predictions": "cli/test_certify.py",

@@ -49,8 +49,8 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
-    from mgce.tables.consensus import ConsensusClassifier as ConsensusClassifier
     from mgce.tables.consensus import find_consensus as find_consensus
+    from mgce.tables.consensus_classifier import ConsensusClassifier as ConsensusClassifier
     from mgce.tables.embedding_suspects import find_suspects as find_suspects
     from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
     from mgce.training.keeper import ModelKeeper as ModelKeeper
@@ -89,7 +89,8 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
-    "mgce.tables.consensus": ("ConsensusClassifier", "find_consensus"),
+    "mgce.tables.consensus": ("find_consensus",),
+    "mgce.tables.consensus_classifier": ("ConsensusClassifier",),
     "mgce.tables.embedding_suspects": ("find_suspects",),
     "mgce.training.indexed_dataset": ("IndexedDataset",),
     "mgce.training.keeper": ("ModelKeeper",),

@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.review.decision_file import COLUMNS
+
 QUICK = ("--model", "linear", "--beta", "1.4")
 
 
@@ -36,6 +38,32 @@ def test_three_columns_of_labels(mgce, labelled, tmp_path):
     assert {"ann", "bob", "<cy>"} <= set(suspects.columns) and len(suspects) == 117
     consensus = pd.read_csv(tmp_path / "table.consensus.csv")
     assert len(consensus) == 120 and consensus.loc[consensus["row"] <= 3, "ann"].isna().all()
+
+    doubt = suspects.merge(consensus[["row", "p_right"]], on="row")["p_right"]
+    assert (doubt.diff().dropna() >= -1e-9).all() and suspects["p_wrong"].iloc[0] > 0.05
+    check = next(place for place, name in enumerate(suspects.columns) if name.startswith("row_check"))
+    assert list(suspects.columns[check + 1 : check + 4]) == ["ann", "bob", "<cy>"]  # before the features
+    doubtful = suspects["p_wrong"] > 0.01
+    assert (suspects.loc[doubtful, "suggested"] != suspects.loc[doubtful, "given"]).all()
+    code, _, errors = mgce("review", "table.suspects.csv", "--suspects", "3", "--random", "0")
+    assert code == 0, errors
+    shown = (tmp_path / "table.review.html").read_text()
+    first = suspects.iloc[0]
+    assert all(text in shown for text in ("ann", "bob", f'"{first["ann"]}"', str(first["row"])))
+
+
+@pytest.mark.nightly
+def test_decided_rows_are_no_suspects(mgce, labelled, tmp_path):
+    fit = ("fit", "table.csv", "--label-columns", "ann,bob,<cy>", *QUICK)
+    assert mgce(*fit)[0] == 0
+    first = pd.read_csv(tmp_path / "table.suspects.csv", dtype=str).iloc[0]
+    cells = first[["key", "row", "line", "given"]].to_dict() | {"decision": "other", "label": first["suggested"]}
+    cells |= {"shown_as": "suspect", "draw": first["draw"], "draw_probability": first["draw_probability"]}
+    pd.DataFrame([cells], columns=COLUMNS).to_csv(tmp_path / "d.csv", index=False)
+    code, _, errors = mgce(*fit, "--checked", "d.csv")
+    assert code == 0, errors
+    again = pd.read_csv(tmp_path / "table.suspects.csv", dtype=str).set_index("key").loc[first["key"]]
+    assert again["given"] == again["suggested"] == first["suggested"] and int(again["rank"]) > 10
 
 
 @pytest.mark.nightly

@@ -5,13 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, TensorDataset
 
 from losses.indexed_worker import ROWS, K, criteria, epochs
-from mgce import ELRLoss, IndexedDataset, MGCELoss, NCELoss, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce import ELRLoss, GCELoss, IndexedDataset, MGCELoss, NCELoss, SelfAdaptiveLoss, SoftBootstrapLoss
 from mgce.losses.protocol import both_probs
 
 LOSSES = [ELRLoss, SelfAdaptiveLoss, SoftBootstrapLoss]
@@ -143,3 +145,63 @@ def test_indices_of_a_shuffling_loader_are_those_of_the_rows():
         assert torch.equal(index % 3, y)
     with pytest.raises(TypeError, match="with a length"):
         IndexedDataset(iter([1, 2]))
+
+
+@pytest.mark.parametrize("make", LOSSES)
+@pytest.mark.parametrize("inner", [None, MGCELoss(beta=1.4, reduction="none"), GCELoss(reduction="none")])
+def test_soft_targets_of_one_class_are_its_index_and_rows_of_zeros_are_ignored_rows(make, inner):
+    """Of three epochs, since losses, targets and probabilities are remembered from one to the next."""
+    logits, target, index = BATCH
+    hard = torch.where(torch.arange(6) == 2, -100, target)
+    soft = F.one_hot(target, K).float() * (torch.arange(6) != 2)[:, None]
+    options = {"start": 1} if make is not ELRLoss else {}
+    by_index, by_probs = (make(6, K, inner, **options) for _ in range(2))
+    place = index.argsort().argsort()
+    for _ in range(3):
+        torch.testing.assert_close(by_probs(logits, soft, place), by_index(logits, hard, place))
+    for name, value in by_index.state_dict().items():
+        torch.testing.assert_close(by_probs.state_dict()[name], value, equal_nan=True)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_a_batch_of_rows_without_labels_makes_no_step(make):
+    logits = BATCH[0].clone().requires_grad_()
+    criterion = make(ROWS, K)
+    for _ in range(2):
+        loss = criterion(logits, torch.zeros(6, K), BATCH[2])
+        loss.backward()
+    assert loss == 0 and not logits.grad.any()
+
+
+def test_rows_without_a_label_count_in_the_epochs_of_soft_bootstrap():
+    criterion = SoftBootstrapLoss(6, K, start=1)
+    target = torch.where(torch.arange(6) < 3, -100, BATCH[1])
+    for _ in range(2):
+        criterion(BATCH[0], target, torch.arange(6))
+    assert criterion.get_extra_state() == 12
+    assert (criterion.right[:3] == 1).all() and criterion.losses[:3].isnan().all()
+
+
+def test_targets_replace_labels_or_are_appended():
+    x, y = torch.arange(3.0), torch.zeros(3, dtype=torch.int64)
+    probs = np.array([[0.9, 0.1], [0.0, 0.0], [0.25, 0.75]])
+    for inner in (TensorDataset(x, y), TensorDataset(x), x):
+        row = IndexedDataset(inner, probs)[2]
+        assert len(row) == 3 and row[0] == 2 and row[2] == 2
+        torch.testing.assert_close(row[1], torch.tensor([0.25, 0.75]))
+    x, y, index = next(iter(DataLoader(IndexedDataset(TensorDataset(x, y), [2, 0, 1]), batch_size=3)))
+    assert y.tolist() == [2, 0, 1] and y.dtype == torch.int64 and index.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("targets", "message"),
+    [
+        ([0, 1], r"shape \(3,\).*torch.int64 of shape \(2,\)"),
+        (np.zeros((2, 2)), r"shape \(3, k\).*torch.float32 of shape \(2, 2\)"),
+        (np.zeros(3), "torch.float32 of shape"),
+        (["cat", "dog", "cat"], "class indices or class probabilities, but got 'list'"),
+    ],
+)
+def test_targets_that_do_not_fit_are_one_sentence(targets, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        IndexedDataset(TensorDataset(torch.zeros(3)), targets)

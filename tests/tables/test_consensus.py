@@ -47,6 +47,13 @@ def test_rows_without_a_label_are_predicted(digits, fitted):
     assert any("no label" in note for note in fitted.consensus_.notes)
 
 
+def test_soft_targets_are_zero_in_rows_without_a_label(digits, fitted):
+    _, _, labels = digits
+    targets, empty = fitted.consensus_.soft_targets(), np.isnan(labels[:300]).all(1)
+    assert targets.dtype == np.float32 and not targets[empty].any()
+    np.testing.assert_allclose(targets[~empty], fitted.consensus_.probs[~empty], atol=1e-7)
+
+
 def test_annotators_have_accuracies_with_intervals(digits, fitted):
     _, y, labels = digits
     table = fitted.consensus_.annotators

@@ -230,3 +230,11 @@ def test_a_training_of_one_epoch_without_predictions_is_drawn():
     drawn = keeper._repr_svg_()
     assert "training labels" not in drawn and drawn.count("<polyline") == 2
     ElementTree.fromstring(drawn)
+
+
+def test_training_rows_of_soft_targets_without_a_label_are_not_counted():
+    network = nn.Linear(2, 2)
+    keeper = ModelKeeper(network, nn.CrossEntropyLoss())
+    logits = torch.tensor([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 0.0]])
+    keeper.step(logits, torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.0, 0.0], [0.8, 0.2]]))
+    assert keeper.end_epoch([(torch.zeros(1, 2), torch.tensor([0]))]).training == pytest.approx(2 / 3)

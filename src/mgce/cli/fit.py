@@ -35,7 +35,7 @@ from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.runs.machine import describe
 from mgce.tables import report as fit_report
 from mgce.tables.annotations import Annotated as Labelled
-from mgce.tables.annotations import annotator_sentences
+from mgce.tables.annotations import annotator_sentences, with_doubts
 from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
@@ -182,9 +182,9 @@ def fit(
         asked = replace(plan, id=source.id)
         source, plan, labelled = with_consensus(several, source, asked, form, jobs)
         result = _run_with_progress(console, source, plan, jobs, decisions)
-        consensus = None if labelled is None else labelled.consensus
-        notes = [*source.notes, *result.notes]
-        result = replace(result, notes=notes, caution=_caution(table), consensus=consensus)
+        if labelled is not None:
+            result = with_doubts(result, labelled.consensus)
+        result = replace(result, notes=[*source.notes, *result.notes], caution=_caution(table))
         if replaced:
             said = f"{replaced:,} {'decision was' if replaced == 1 else 'decisions were'} replaced by a later one."
             result = replace(result, notes=[*result.notes, said])
@@ -390,7 +390,8 @@ def _print_summary(console: Console, result: TableFit, plan: FitPlan) -> None:
 
 def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
     """Return a table to print of the rows with these indices; names and labels are `Plain`, without rich's markup."""
-    grid = Grid(title="Most suspect labels", box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
+    title = "Most suspect labels" if result.consensus is None else "Most doubtful consensus labels"
+    grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for place, name in enumerate(suspect_head(result, plan)):
         grid.add_column(Plain(name), justify="left" if place < 3 else "right")
     for row in rows.tolist():

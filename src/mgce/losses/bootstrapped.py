@@ -80,7 +80,8 @@ class SoftBootstrapLoss(IndexedLoss):
 
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, None]:
         losses: Tensor = self.loss(input, target)
-        seen, new = from_all_processes(index[rows], losses.detach().float()[rows])
+        # Rows without a label count as seen, or epochs would be longer than those of the training loop.
+        seen, new = from_all_processes(index, torch.where(rows, losses.detach().float(), torch.nan))
         self.losses[seen] = new
         right = self.right[index]
         self._count(len(seen))

@@ -41,7 +41,8 @@ class IndexedLoss(Wrapper):
 
         Args:
             input: logits of n rows and k classes, shape (n, k).
-            target: class indices, shape (n,), or class probabilities, shape (n, k).
+            target: class indices, shape (n,), or class probabilities, shape (n, k). A row without a label has an
+                ignored class index, or zeros as probabilities. Such a row adds nothing and is not remembered.
             index: the index of each row in the training set, shape (n,), an integer in [0, num_rows). It may be left
                 out in `eval` mode.
         """
@@ -50,7 +51,9 @@ class IndexedLoss(Wrapper):
             what = f"of shape (n, {self.num_classes}), as num_classes={self.num_classes}"
             raise ValueError(expected("input", what, tuple(input.shape)))
         soft = target.is_floating_point()
-        rows = torch.ones(len(input), dtype=torch.bool, device=input.device) if soft else target != self._ignored
+        rows = target.any(1) if soft else target != self._ignored
+        if soft:  # probabilities of some kind for the loss inside; its value is left out below
+            target = torch.where(rows[:, None], target, 1 / self.num_classes)
         if self.training:
             losses, weight = self._trained(input, target, self._checked(index, input), rows)
         else:
@@ -62,10 +65,12 @@ class IndexedLoss(Wrapper):
         if self.reduction == "sum":
             return total.to(losses.dtype)
         if weight is not None:
-            total = total / torch.where(rows, weight, 0).sum()
+            divide = torch.where(rows, weight, 0).sum()
         else:
-            total = total / (len(rows) if soft else divisor(self.loss, target.long(), rows, rows))
-        return total.to(losses.dtype)
+            divide = rows.sum() if soft else divisor(self.loss, target.long(), rows, rows)
+        if soft:  # a batch of rows without labels makes no step; class indices are 0 / 0 then, as in cross-entropy
+            divide = torch.where(rows.any(), divide, 1)
+        return (total / divide).to(losses.dtype)
 
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | None]:
         """Compute the losses (n,) of a step of training, remember its rows, and weight each row if need be.

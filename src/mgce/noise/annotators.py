@@ -93,6 +93,7 @@ class AnnotatorModel:
         sharpness: a, the factor of the model's log probabilities.
         weight: w of each label.
         annotations: the labels.
+        has_classifier: whether q are the probabilities of a classifier; else they are the class shares.
     """
 
     probs: FloatArray
@@ -102,6 +103,7 @@ class AnnotatorModel:
     sharpness: float
     weight: FloatArray
     annotations: Annotations
+    has_classifier: bool
 
     @cached_property
     def label_right(self) -> FloatArray:
@@ -147,7 +149,7 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
     weight, sharpness = np.ones(len(annotations.row)), 1.0
     given = annotations.matrix()
     copying = np.zeros((annotations.shape[1],) * 2)
-    transitions, pooled = _transitions(given, posterior, annotations.shape)
+    transitions, pooled = transitions_of(given, posterior, annotations.shape)
     for turn, steps in enumerate(STEPS):
         if turn:
             copying = _copying(annotations, posterior, transitions)
@@ -160,12 +162,18 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
             else:
                 sharpness = _sharper(log_prior, evidence, total[:, 0] > 0, sharpness)
             posterior = softmax(sharpness * log_prior + evidence, axis=1)
-            transitions, pooled = _transitions(given, posterior, annotations.shape)
-    return AnnotatorModel(posterior, transitions, pooled, copying, sharpness, weight, annotations)
+            transitions, pooled = transitions_of(given, posterior, annotations.shape)
+    return AnnotatorModel(posterior, transitions, pooled, copying, sharpness, weight, annotations, probs is not None)
 
 
-def _transitions(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
-    """Return each annotator's matrix (m, k, k), drawn to the pooled one, and the pooled matrix (k, k)."""
+def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
+    """Return each annotator's matrix (m, k, k), drawn to the pooled one, and the pooled matrix (k, k).
+
+    Args:
+        given: the labels, as :meth:`Annotations.matrix` returns them.
+        posterior: probabilities of the right class of each row, shape (n, k).
+        shape: n, m and k.
+    """
     _, m, k = shape
     counts = np.asarray(given.T @ posterior).reshape(m, k, k).transpose(0, 2, 1)
     pooled = counts.sum(0)

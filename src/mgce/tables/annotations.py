@@ -13,10 +13,12 @@ from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
 from mgce.datasets.table_files import require_column, to_csv
+from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
-from mgce.tables.consensus import Consensus, ConsensusClassifier
-from mgce.tables.fit import FitPlan
+from mgce.tables.consensus import Consensus
+from mgce.tables.consensus_classifier import ConsensusClassifier
+from mgce.tables.fit import FitPlan, TableFit
 from mgce.tables.text_features import transformer as features_of
 
 ROW, ANNOTATOR, LABEL = "row", "annotator", "label"  # columns of a long file
@@ -135,7 +137,7 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
     columns = [name for name in labels.columns if name in frame.columns]
     given = labels if columns else pd.DataFrame({GIVEN: _written(labels)}, index=labels.index)
     others = frame.drop(columns=columns)
-    table = pd.concat([others, given], axis=1)
+    table = pd.concat([given, others], axis=1)  # the labels first: lists of suspects show the first columns
     plan = replace(plan, drop=(*plan.drop, *given.columns))
     kinds = plan.columns(table.assign(**{plan.target: ""}))
     selected = kinds.select(table)
@@ -155,6 +157,21 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
         names=kinds.row_names(table),
         notes=said,
     )
+
+
+def with_doubts(fit: TableFit, consensus: Consensus) -> TableFit:
+    """Return the fit of a table with its consensus, and with the suspects in the order of doubt in the consensus.
+
+    Args:
+        fit: what :func:`mgce.tables.fit.run` returned for the table of :func:`annotated`.
+        consensus: the consensus of all rows of the table.
+    """
+    place = {str(label): number for number, label in enumerate(consensus.classes)}
+    columns = [place[str(label)] for label in fit.model.classes]
+    probs = consensus.probs[fit.listing.cells.index.to_numpy()][:, columns]
+    settled = [row for row, decision in fit.listing.checked.items() if decision != SKIP]
+    judgement = fit.judgement.doubted(probs, np.array(settled, dtype=np.int64))
+    return replace(fit, consensus=consensus, judgement=judgement)
 
 
 def annotator_sentences(consensus: Consensus) -> list[str]:

@@ -1,4 +1,4 @@
-"""From several labels a row to one: consensus, annotators, rows in doubt, rows to ask about, and a classifier."""
+"""From several labels a row to one: consensus, annotators, rows in doubt, and rows to ask about."""
 
 from __future__ import annotations
 
@@ -10,22 +10,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mgce._arrays import FloatArray, IntArray, as_probs
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
-from mgce.estimators.base import check_single, sorted_classes
-from mgce.estimators.soft_targets import SoftTargetModel
+from mgce.estimators.base import sorted_classes
 from mgce.noise.annotator_table import Annotator, annotator_table
 from mgce.noise.annotators import Annotations, AnnotatorModel, annotator_model
 from mgce.noise.independence import Independence, independence
+from mgce.noise.shared_evidence import shared_evidence
 
-# Consensus and model in turn: a third time changed the share of right labels by less than 0.1 points on CIFAR-10N.
-ROUNDS = 2
-NEGLIGIBLE = 0.01  # a soft target below this is left out of the fit of an estimator: it repeats each row for each class
 FEW_LABELS = 10  # an annotator with fewer is judged by the others, as a note says
 
 
@@ -39,7 +33,10 @@ class Consensus:
         classes: the classes, sorted, shape (k,).
         annotators: for each annotator with a label, number of labels, accuracy with interval, confused classes.
         order: indices of all rows, the most doubtful consensus label first.
+        n_labels: number of labels of each row, shape (n,).
         model: the estimates that all others are computed from, for the rows sorted by content.
+        independent: the estimates before they are weakened by rho, as if all sources erred independently.
+        rho: how much labels and classifier are wrong on the same rows: see :func:`find_consensus`.
         notes: sentences on annotators and labels that look like mistakes.
     """
 
@@ -48,7 +45,10 @@ class Consensus:
     classes: NDArray[Any]
     annotators: tuple[Annotator, ...]
     order: IntArray
+    n_labels: IntArray
     model: AnnotatorModel
+    independent: AnnotatorModel
+    rho: float
     notes: tuple[str, ...]
 
     @property
@@ -59,7 +59,7 @@ class Consensus:
     @cached_property
     def independence(self) -> Independence:
         """The test whether annotators err independently given the right class."""
-        return independence(self.model)
+        return independence(self.independent, self.model)
 
     def expected_gain(self) -> FloatArray:
         r"""Return by how much one more label of a row would raise the probability that its consensus is right.
@@ -71,6 +71,20 @@ class Consensus:
         pooled = self.model.pooled
         after = sum((self.probs * pooled[:, b]).max(1) for b in range(len(self.classes)))
         return np.asarray(after - self.probs.max(1))
+
+    def soft_targets(self) -> NDArray[np.float32]:
+        """Return the probabilities as targets for a training loop, shape (n, k); zeros in each row without a label.
+
+        A network cannot learn from a row without a label: its consensus is a prediction. A target of zeros adds
+        nothing to the loss of such a row. :class:`mgce.IndexedDataset` puts the targets into a data set.
+
+        Example:
+            >>> find_consensus([["cat", "cat"], ["dog", "dog"], [None, None]] * 5).soft_targets()[:3].round(2)
+            array([[1., 0.],
+                   [0., 1.],
+                   [0., 0.]], dtype=float32)
+        """
+        return np.where(self.n_labels[:, None] > 0, self.probs, 0).astype(np.float32)
 
     def rows_to_label(self, n: int) -> IntArray:
         """Return the n rows for which one more label is worth most, the best first.
@@ -108,10 +122,12 @@ class Consensus:
 def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes: Any = None) -> Consensus:
     r"""Estimate the right label of each row from the labels of several annotators.
 
-    .. math:: P_{ic} \propto q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}}
+    .. math:: P_{ic} \propto \Bigl( q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}} \Bigr)^{1 / (1 + \rho (s_i - 1))}
 
     q are the probabilities of a classifier, T_j the matrix of annotator j, and w below 1 where annotators who err
-    together agree. All are estimated from the labels: see :func:`mgce.noise.annotators.annotator_model`.
+    together agree: see :func:`mgce.noise.annotators.annotator_model`. s is the number of sources of a row: its labels
+    and the classifier. Rho is above 0 if all sources are wrong on the same hard rows: see
+    :func:`mgce.noise.shared_evidence.shared_evidence`. All are estimated from the labels.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a row for each example and a column for each annotator. None and
@@ -137,7 +153,7 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
 
     Reference: Dawid and Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm, 1979.
     """
-    matrix, names, known = _read(labels, missing, classes)
+    matrix, names, known = read_labels(labels, missing, classes)
     if probs is not None:
         probs = as_probs(probs)
         if probs.shape != (len(matrix), len(known)):
@@ -147,156 +163,10 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
     model = annotator_model(
         Annotations.of(matrix[order], len(known)), None if probs is None else np.asarray(probs)[order]
     )
-    return _consensus(model, order, matrix, names, known)
+    return consensus_of(model, order, matrix, names, known)
 
 
-class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Learn a classifier from several labels a row, and the right label of each row on the way.
-
-    The classifier predicts each row from the others. Its predictions are the prior of the consensus. The consensus is
-    then the soft target of the classifier. Both take two turns.
-
-    Args:
-        estimator: a classifier with `predict_proba` and `sample_weight`, such as a forest or a pipeline. None: linear
-            heads and kernel regression on numeric features, made for embeddings
-            (:class:`mgce.estimators.soft_targets.SoftTargetModel`).
-        cv: number of folds.
-        missing: a value that stands for no label, beside None and NaN.
-        random_state: seed of the folds.
-
-    Attributes:
-        classes_: the classes, sorted, shape (k,).
-        consensus_: the :class:`Consensus` of the training rows.
-        oof_proba_: probabilities of each training row by a classifier without its labels, shape (n, k).
-        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
-
-    Example:
-        >>> from sklearn.datasets import load_digits
-        >>> X, y = load_digits(return_X_y=True)
-        >>> rng = np.random.default_rng(0)
-        >>> labels = np.where(rng.random((len(y), 3)) < 0.3, rng.integers(10, size=(len(y), 3)), y[:, None])
-        >>> clf = ConsensusClassifier(random_state=0).fit(X[:600], labels[:600])
-        >>> bool((clf.consensus_.labels == y[:600]).mean() > 0.96), clf.score(X[600:], y[600:]) > 0.9
-        (True, True)
-
-    Reference: Raykar et al., Learning from crowds, 2010.
-    """
-
-    def __init__(self, estimator: Any = None, *, cv: int = 5, missing: Any = -1, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.cv = cv
-        self.missing = missing
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any) -> ConsensusClassifier:
-        """Find the consensus of the labels, and fit the classifier to it.
-
-        Args:
-            X: features, shape (n, d). With an `estimator`, a DataFrame of any columns that it accepts.
-            y: labels, a matrix or a DataFrame (n, m) with a column for each annotator. Rows without any label are
-                predicted.
-
-        Returns:
-            self.
-
-        Raises:
-            ValueError: if the data or a parameter are not as described.
-        """
-        check_count("cv", self.cv, minimum=2)
-        if not (self.estimator is None or hasattr(self.estimator, "predict_proba")):
-            raise ValueError(expected("estimator", "a classifier with predict_proba, or None", self.estimator))
-        matrix, names, self.classes_ = _read(y, self.missing, None)
-        X = self._checked(X, reset=True)
-        if X.shape[0] != len(matrix):
-            raise ValueError(expected("y", f"of {X.shape[0]} rows, one for each row of X", len(matrix)))
-        by_content = X.astype(str).to_numpy(dtype=object) if isinstance(X, pd.DataFrame) else X
-        order = content_order(matrix, by_content)
-        rows, annotations = _taken(X, order), Annotations.of(matrix[order], len(self.classes_))
-        labelled = np.unique(annotations.row)
-        if len(labelled) < self.cv:
-            raise ValueError(expected("y", f"labels of at least {self.cv} rows, one for each fold", len(labelled)))
-        only, own = annotations.only(labelled), _taken(rows, labelled)
-        self._model = self._made(own, check_random_state(self.random_state))
-        votes = only.votes()
-        targets = votes / votes.sum(1, keepdims=True)
-        for _ in range(ROUNDS):
-            oof = self._model.out_of_fold(targets)
-            targets = annotator_model(only, oof).probs
-        self._model.fit(targets)
-        probs = np.empty((len(matrix), len(self.classes_)))
-        probs[labelled] = oof
-        others = np.setdiff1d(np.arange(len(matrix)), labelled)
-        if others.size:
-            probs[others] = self._model.predict_proba(_taken(rows, others))
-        self.consensus_ = _consensus(annotator_model(annotations, probs), order, matrix, names, self.classes_)
-        self.oof_proba_ = np.empty_like(probs)
-        self.oof_proba_[order] = probs
-        return self
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class to be the right one, shape (n, k), of rows (n, d)."""
-        check_is_fitted(self)
-        return np.asarray(self._model.predict_proba(self._checked(X, reset=False)))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable class of each row, shape (n,)."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(1)])
-
-    def _checked(self, X: Any, *, reset: bool) -> Any:
-        if self.estimator is None:
-            X = validate_data(self, X, dtype=np.float64, reset=reset)
-            check_single(X)
-            return X
-        return X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
-
-    def _made(self, rows: Any, random_state: np.random.RandomState) -> Any:
-        if self.estimator is None:
-            return SoftTargetModel(rows.astype(np.float32), self.cv, random_state)
-        return _ByFolds(self.estimator, rows, self.cv, len(self.classes_), random_state)
-
-
-class _ByFolds:
-    """Any classifier that accepts weights: a row counts once for each class, with the weight of its soft target."""
-
-    def __init__(self, estimator: Any, rows: Any, cv: int, k: int, random_state: np.random.RandomState) -> None:
-        self._estimator, self._rows, self._k = estimator, rows, k
-        self._fold = random_state.permutation(rows.shape[0]) % cv
-
-    def out_of_fold(self, targets: FloatArray) -> FloatArray:
-        """Return probabilities of each row by a classifier that was not fitted to its target."""
-        probs = np.empty(targets.shape)
-        for number in np.unique(self._fold):
-            others, own = np.flatnonzero(self._fold != number), np.flatnonzero(self._fold == number)
-            probs[own] = self._predicted(self._fitted(targets, others), _taken(self._rows, own))
-        return probs
-
-    def fit(self, targets: FloatArray) -> None:
-        """Fit the classifier to the targets of all rows."""
-        self._model = self._fitted(targets, np.arange(len(targets)))
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of new rows."""
-        return self._predicted(self._model, X)
-
-    def _fitted(self, targets: FloatArray, rows: IntArray) -> Any:
-        place, label = np.nonzero(targets[rows] >= NEGLIGIBLE)
-        weight = {"sample_weight": targets[rows][place, label]}
-        model = clone(self._estimator)
-        if hasattr(model, "steps"):  # a pipeline hands weights to the step that is named
-            weight = {f"{model.steps[-1][0]}__sample_weight": weight["sample_weight"]}
-        return model.fit(_taken(self._rows, rows[place]), label, **weight)
-
-    def _predicted(self, model: Any, rows: Any) -> FloatArray:
-        probs = np.zeros((rows.shape[0], self._k))
-        probs[:, model.classes_] = model.predict_proba(rows)
-        return probs
-
-
-def _taken(rows: Any, places: Any) -> Any:
-    return rows.iloc[places] if isinstance(rows, pd.DataFrame) else rows[places]
-
-
-def _read(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list[str], NDArray[Any]]:
+def read_labels(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list[str], NDArray[Any]]:
     """Return labels as indices, -1 for none, shape (n, m); the names of the annotators; and the classes."""
     names = [str(name) for name in labels.columns] if hasattr(labels, "columns") else None
     cells = np.asarray(labels, dtype=object)
@@ -326,19 +196,23 @@ def _read(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list[str],
     return matrix, names or [str(number) for number in range(cells.shape[1])], known
 
 
-def _consensus(
+def consensus_of(
     model: AnnotatorModel, order: NDArray[np.intp], matrix: IntArray, names: Sequence[str], classes: NDArray[Any]
 ) -> Consensus:
     """Return estimates of sorted rows in the order of the caller."""
     n, _, k = model.annotations.shape
     probs = np.empty((n, k))
-    probs[order] = model.probs
+    weaker, rho = shared_evidence(model)
+    probs[order] = weaker.probs
     rank = np.argsort(order)
-    table = annotator_table(model, names, classes)
+    table = annotator_table(weaker, names, classes)
     doubtful = np.lexsort((rank, probs.max(1).round(12)))
     notes = _notes(table, matrix)
     found = tuple(one for one in table if one.n_labels)
-    return Consensus(classes[probs.argmax(1)], probs, classes, found, doubtful, model, tuple(notes))
+    n_labels = (matrix >= 0).sum(1)
+    return Consensus(
+        classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, weaker, model, rho, tuple(notes)
+    )
 
 
 def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:

@@ -314,6 +314,13 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
     if fit.judge in HEADS:
         judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
+    look_wrong = (
+        "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
+        "many are, the paragraph above says."
+    )
+    if fit.consensus is not None:
+        judged_by = "Rows stand in the order of doubt in their consensus, which the labels and a model of them decide."
+        look_wrong = "Rows whose consensus is more probably wrong than right, by their consensus."
     words = paragraph(
         f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
     ) + paragraph(wrong_labels(fit))
@@ -323,8 +330,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
         if (given := judgement.is_distinct & (judgement.target == index)).any()
     ]
     words += table(
-        "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
-        "many are, the paragraph above says.",
+        look_wrong,
         ["given", "rows", "look wrong"],
         counts,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ IntArray = NDArray[np.int64]
 # 78.3 %.
 PRIOR_ROWS = 10
 EM_STEPS = 10
+CERTAIN = 0.01  # probability that a consensus label is wrong below which no other class is suggested
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,25 @@ class Judgement:
         """Return at most `most` distinct rows whose suggested class is not the given label, most suspect first."""
         order = self.order()
         return np.asarray(order[(self.is_distinct & (self.suggested != self.target))[order]][:most])
+
+    def doubted(self, probs: FloatArray, settled: IntArray) -> Judgement:
+        """Return the judgement with the order and the suggestions of a consensus of several labels a row.
+
+        The labels of all annotators tell more of a consensus label than the model alone. The suggestion is the most
+        probable other class. Rows that are as good as certain have no suggestion.
+
+        Args:
+            probs: probabilities of each class to be right, shape (n, k), by the consensus.
+            settled: indices of rows that a person has decided on; these stay as they are.
+        """
+        rows = np.setdiff1d(np.arange(len(self.target)), settled)
+        wrong, suggested, is_issue = self.wrong.copy(), self.suggested.copy(), self.is_issue.copy()
+        others = probs.copy()
+        others[np.arange(len(probs)), self.target] = -1
+        wrong[rows] = (1 - probs[np.arange(len(probs)), self.target])[rows]
+        suggested[rows] = np.where(wrong < CERTAIN, self.target, others.argmax(1))[rows]
+        is_issue[rows] = wrong[rows] > 0.5
+        return replace(self, wrong=wrong, suggested=suggested, is_issue=is_issue)
 
     @cached_property
     def share(self) -> NoiseShare:

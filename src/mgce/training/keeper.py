@@ -115,15 +115,16 @@ class ModelKeeper:
 
         Args:
             logits: logits of the step's rows, shape (n, k), to learn whether training labels are memorised.
-            target: their given labels, shape (n,) or, as class probabilities, (n, k).
+            target: their given labels, shape (n,), or class probabilities, shape (n, k). Rows of zeros have no label.
         """
         self._average.update_parameters(self.network)
         self._total += 1
         self._steps += 1
         if logits is not None and target is not None:
-            label = target.argmax(1) if target.is_floating_point() else target
-            found = logits.detach().argmax(1)
-            self._trained.append(torch.stack([(found == label).sum(), torch.ones_like(label).sum()]))
+            soft = target.is_floating_point()
+            rows = target.any(1) if soft else torch.ones_like(target, dtype=torch.bool)
+            found = logits.detach().argmax(1) == (target.argmax(1) if soft else target)
+            self._trained.append(torch.stack([(found & rows).sum(), rows.sum()]))
 
     def end_epoch(self, validation: Iterable[Any]) -> Epoch:
         """Measure network and average on the validation set, and keep the better one if it is the best so far.
