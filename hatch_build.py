@@ -19,7 +19,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KERNELS = Path("src/mgce/kernels")
-SOURCES = ("cpu_kernel.cpp", "cpu_softmax.cpp")
+SOURCES = ("cpu_kernel.cpp", "cpu_softmax.cpp", "cpu_trim.cpp")
 # Operations mean what IEEE 754 says, but a product and a sum may be rounded once; nothing reads errno or traps.
 ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 FLAGS = ("-std=c++17", "-O3", "-shared", "-fvisibility=hidden", *ARITHMETIC)

@@ -58,10 +58,12 @@ def library() -> ctypes.CDLL:
     loaded = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant()}{suffix}")))
     address, count = ctypes.c_void_p, ctypes.c_int64
     for name in ("float32", "float64"):
-        make, run, softmax = (getattr(loaded, f"mgce_{what}_{name}") for what in ("make_plan", "run", "softmax"))
+        names = ("make_plan", "run", "softmax", "trim")
+        make, run, softmax, trim = (getattr(loaded, f"mgce_{what}_{name}") for what in names)
         make.argtypes, make.restype = (address,), address
         run.argtypes, run.restype = (address, count, *(address,) * 7, count, address), count
         softmax.argtypes, softmax.restype = (address, count, *(address,) * 6, count, address), count
+        trim.argtypes, trim.restype = (count, address, address, *(count,) * 3, *(address,) * 4), count
     loaded.mgce_free_plan.argtypes, loaded.mgce_free_plan.restype = (address,), None
     return loaded
 

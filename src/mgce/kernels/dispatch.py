@@ -79,6 +79,24 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
     )
 
 
+def is_plain_on_cpu(*tensors: Tensor) -> bool:
+    """Return whether a kernel for the CPU can read these tensors, of which it computes no derivative."""
+    return (
+        not is_traced()
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._get_tracing_state() is None
+        and all(
+            type(tensor) in PLAIN_TYPES
+            and tensor.is_cpu
+            and tensor.layout is torch.strided
+            and tensor.is_contiguous()
+            and not (tensor.is_neg() or tensor._is_zerotensor())
+            for tensor in tensors
+        )
+        and cpu_library.obstacle() is None
+    )
+
+
 def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
     return (
         type(weight) in PLAIN_TYPES
