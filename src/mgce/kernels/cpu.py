@@ -103,8 +103,9 @@ def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tenso
 
 def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
     """Run the kernel; return its status, which is the number of a row if the label of this row is not a class."""
-    threads = cpu_library.threads(logits)
-    status: int = plan.run(plan.address, len(logits), logits.data_ptr(), *pointers, threads, cpu_library.team())
+    n, k = logits.shape
+    threads, team = cpu_library.threads(n, k), cpu_library.team()
+    status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, team)
     if status == NO_MEMORY:
         raise MemoryError("The kernel found no memory to work in.")
     return status

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from mgce.kernels.options import SWITCHED_OFF, switched_off
 
@@ -45,9 +44,8 @@ def variant() -> str:
     return _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
 
 
-def threads(logits: Tensor) -> int:
-    """Return how many threads are worth waking for logits (N, k)."""
-    n, k = logits.shape
+def threads(n: int, k: int) -> int:
+    """Return how many threads are worth waking for logits of n rows and k classes."""
     return torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
 
 

@@ -66,7 +66,7 @@ def loss_and_grad(
         None if reduced else loss.data_ptr(),
         loss.data_ptr() if reduced else None,
         None if grad is None else grad.data_ptr(),
-        cpu_library.threads(logits),
+        cpu_library.threads(n, k),
         cpu_library.team(),
     )
     if status != cpu_library.DONE:

@@ -110,11 +110,6 @@ def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
     )
 
 
-def is_kernel_beta(beta: Beta) -> bool:
-    """Return whether beta is a number that needs no further check, and at which a kernel can run."""
-    return type(beta) is float and 1 <= beta < LARGEST_BETA
-
-
 def loss_and_grad(
     logits: Tensor, arguments: LossArguments | SoftmaxArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:

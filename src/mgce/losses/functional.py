@@ -92,10 +92,11 @@ def mgce_loss(
     input, target = with_class_dim(input, target, dim)
     if (
         backend in ("auto", "cpu")
-        and dispatch.is_kernel_beta(beta)
+        and type(beta) is float
+        and 1 <= beta < root.LARGEST_BETA
         and dispatch.is_commonest(input, target, weight, options)
     ):
-        return loss_of_rows(input, LossArguments(target, weight, options, beta))  # type: ignore[arg-type]
+        return loss_of_rows(input, LossArguments(target, weight, options, beta))
     beta = check_arguments(input, target, weight, options, beta)
     options = options.numbers()
     chosen = dispatch.choose(backend, input, target, weight, beta)
@@ -186,7 +187,7 @@ def gce_terms(beta: Beta) -> SoftmaxTerms | None:
     """Return the numbers of GCE for the kernel of losses of the label's softmax probability; None if it cannot run."""
     if type(beta) is float and beta == math.inf:
         return SoftmaxTerms(1.0, 0.0, 1.0)
-    return SoftmaxTerms(0.0, 1.0, beta) if dispatch.is_kernel_beta(beta) else None  # type: ignore[arg-type]
+    return SoftmaxTerms(0.0, 1.0, beta) if type(beta) is float and 1 <= beta < root.LARGEST_BETA else None
 
 
 def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = None, reduction: str = "mean") -> Tensor:
