@@ -19,7 +19,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KERNELS = Path("src/mgce/kernels")
-SOURCE = "cpu_kernel.cpp"
+SOURCES = ("cpu_kernel.cpp", "cpu_softmax.cpp", "cpu_trim.cpp")
 # Operations mean what IEEE 754 says, but a product and a sum may be rounded once; nothing reads errno or traps.
 ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
 FLAGS = ("-std=c++17", "-O3", "-shared", "-fvisibility=hidden", *ARITHMETIC)
@@ -73,7 +73,8 @@ def _compile(compiler: list[str], options: tuple[str, ...], library: Path) -> No
     part = library.with_name(f"{library.name}.{os.getpid()}")
     position = () if sys.platform == "win32" else ("-fPIC",)
     try:
-        command = [*compiler, *FLAGS, *position, *options, str(library.with_name(SOURCE)), "-o", str(part)]
+        sources = [str(library.with_name(source)) for source in SOURCES]
+        command = [*compiler, *FLAGS, *position, *options, *sources, "-o", str(part)]
         subprocess.run(command, check=True, capture_output=True, text=True)
         part.replace(library)
     finally:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 import mgce
 from benchmarks import estimators_page
+from benchmarks.embeddings_growth import NOISE, made
 from mgce import GCELoss, MGCEClassifier, MGCELoss, MGCEMLPClassifier
 from mgce.datasets import load, preprocessor
 from mgce.estimators.linear_cv import BETAS
@@ -31,6 +32,12 @@ from mgce.training.settings import TrainingSettings
 LAMBDA0 = 1e-3  # the automatic one of MGCEClassifier for letter
 TARGETS = (1e-3, 1e-4)  # how far above its optimum an objective may end, as a share of it
 LINEAR_BETAS = (1.4, 2.0)
+# Numbers of rows, features and classes: one at a time grows.
+GROWTH = (
+    *((n, 50, 10) for n in (2_000, 4_000, 8_000, 16_000)),
+    *((2_000, d, 10) for d in (100, 200, 400)),
+    *((2_000, 50, k) for k in (20, 40, 80)),
+)
 EPOCHS = 2  # few, since all take the same time
 # The networks of a seed and a noise rate of Table 3: eight betas of two losses, cross-entropy and MAE.
 MEMBERS = (
@@ -49,7 +56,8 @@ def main() -> None:
     warnings.simplefilter("ignore", (ConvergenceWarning))
     table = load("letter", data_dir=options.data_dir)
     X = np.asarray(preprocessor(table.features).fit_transform(table.features))
-    results: dict[str, Any] = {"machine": describe(), "turns": options.turns}
+    results: dict[str, Any] = {"machine": describe(), "turns": options.turns, "growth": growth(options.turns)}
+    print(json.dumps(results["growth"]), flush=True)
     for name, part in (("linear", linear), ("cv", cross_validation), ("batched", batched)):
         results[name] = part(X, table.target, options.turns)
         print(name, json.dumps(results[name]), flush=True)
@@ -68,6 +76,21 @@ def medians(contestants: Mapping[str, Callable[[], Any]], turns: int) -> dict[st
             run()
             taken[name].append(time.perf_counter() - start)
     return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def growth(turns: int) -> list[dict[str, Any]]:
+    """Time fits by default on made rows, a fifth of them with wrong labels, of growing numbers n, d and k."""
+    results = []
+    for n, d, k in GROWTH:
+        X, right = made(n, d, k)
+        rng = np.random.default_rng(1)
+        y = np.where(rng.random(n) < NOISE, (right + rng.integers(1, k, n)) % k, right)
+        runs = {
+            "LogisticRegression": lambda X=X, y=y: LogisticRegression(max_iter=1000).fit(X, y),
+            "MGCEClassifier": lambda X=X, y=y: MGCEClassifier().fit(X, y),
+        }
+        results.append({"n": n, "d": d, "k": k, "seconds": medians(runs, turns)})
+    return results
 
 
 def linear(X: Any, y: Any, turns: int) -> list[dict[str, Any]]:

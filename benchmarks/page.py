@@ -12,22 +12,23 @@ from benchmarks.markdown import machine_line, table
 
 CPU = Path("results/benchmarks/cpu.json")
 GPU = Path("results/benchmarks/gpu")  # a file for each stage of `python -m benchmarks gpu`
-KERNELS = Path("results/benchmarks/kernel.json")  # written by `benchmarks.against`
+KERNELS = Path("results/benchmarks/kernel")  # a file for each instruction set, written by `benchmarks.against`
 NAMED = Path("results/benchmarks/named.json")  # written by `benchmarks.named`
 PROBS = Path("results/benchmarks/probs.json")  # written by `benchmarks.probs`
 PAGE = Path("docs/performance.md")
+MGCE = "mgce"  # the loss of the grid, among those that `benchmarks.against` compares
 
 
 def render(
     results: dict[str, Any],
-    kernels: dict[str, Any],
+    kernels: list[dict[str, Any]],
     named: dict[str, Any],
     probs: dict[str, Any],
     on_gpu: dict[str, Any],
 ) -> str:
     """Return the page as Markdown.
 
-    It is of results of the CPU, two kernels, losses by name, probabilities and what there is of a GPU.
+    It is of results of the CPU, two versions of the kernels, losses by name, probabilities and what there is of a GPU.
     """
     parts = [
         "# Performance",
@@ -93,21 +94,34 @@ def _summary(summary: dict[str, float]) -> str:
     return table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
 
 
-def _before_and_after(kernels: dict[str, Any], machine: dict[str, Any]) -> str:
-    rows = [
-        [f"{cell['n']} x {cell['k']}", f"{cell['scale']:g}", f"{cell['other']:.2f}", f"{cell['this']:.2f}"]
-        for cell in kernels["cells"]
-    ]
-    rows.append(["geometric mean", "", f"{kernels['means']['other']:.2f}", f"{kernels['means']['this']:.2f}"])
-    return (
-        "The CPU kernel was first written for numba, and is now written in C++. The numba kernel (before), "
-        "the C++ kernel (after) and `F.cross_entropy` took turns. Each cell divides the time of `mgce_loss` at "
-        "`beta=1.4` by the time of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present "
-        "kernel with the kernel in the `src` folder of another checkout."
-        + _elsewhere(kernels["machine"], machine)
-        + "\n\n"
-        + table(["n x k", "s", "before", "after"], rows)
+def _before_and_after(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> str:
+    heads = [f"{when}, {_instructions(run)}" for run in kernels for when in ("before", "after")]
+    by_loss: dict[bool, list[list[str]]] = {True: [], False: []}
+    for cells in zip(*(run["cells"] for run in kernels), strict=True):
+        first, ratios = cells[0], [f"{cell[name]:.2f}" for cell in cells for name in ("other", "this")]
+        is_grid, shape = first["loss"] == MGCE, f"{first['n']} x {first['k']}"
+        by_loss[is_grid].append([shape, f"{first['scale']:g}", *ratios] if is_grid else [first["loss"], shape, *ratios])
+    means = [f"{run['means'][name]:.2f}" for run in kernels for name in ("other", "this")]
+    by_loss[True].append(["geometric mean", "", *means])
+    return "\n\n".join(
+        (
+            "The next tables compare two versions of the kernels, on processors without AVX-512 and with it. In the "
+            "later version, the loops for processors without AVX-512 are faster. The later version also computes GCE, "
+            "cross-entropy, RCE and their sums by a kernel, and finds the rows that `TrimmedLoss` keeps by a kernel. "
+            "The earlier version, the later version and `F.cross_entropy` took turns. Each cell divides the time of a "
+            "loss by the time of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present kernels "
+            "with the kernels in the `src` folder of another checkout." + _elsewhere(kernels[0]["machine"], machine),
+            "MGCE at `beta=1.4`:",
+            table(["n x k", "s", *heads], by_loss[True]),
+            "MGCE with further arguments, where `F.cross_entropy` has the same arguments, and other losses, all with "
+            "s = 1:",
+            table(["loss", "n x k", *heads], by_loss[False]),
+        )
     )
+
+
+def _instructions(run: dict[str, Any]) -> str:
+    return {"avx2": "AVX2", "avx512": "AVX-512"}.get(run["machine"]["kernel"], run["machine"]["kernel"])
 
 
 def _peers(peers: list[dict[str, Any]]) -> str:
@@ -130,7 +144,8 @@ def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
         "Each cell divides the time of [a loss](losses.md) with its defaults by the time of `F.cross_entropy`. All "
-        "losses except MGCE are computed by plain PyTorch operations. Many losses take turns, so no loss finds its "
+        "losses except MGCE, GCE and the losses made of them are computed by plain PyTorch operations, and so are "
+        "wrappers. Many losses take turns, so no loss finds its "
         "code and its memory in a cache. A pass through a network also empties the cache. On small batches, MGCE "
         "therefore takes longer in this table than in the first table. `python -m benchmarks.named` measures "
         "all losses again."
@@ -214,8 +229,9 @@ def _first_call(first_call: dict[str, Any]) -> str:
 
 def main() -> None:
     """Write the page."""
-    measured = [json.loads(file.read_text()) for file in (CPU, KERNELS, NAMED, PROBS)]
-    PAGE.write_text(render(*measured, gpu_page.read(GPU)))
+    cpu, named, probs = (json.loads(file.read_text()) for file in (CPU, NAMED, PROBS))
+    kernels = [json.loads(file.read_text()) for file in sorted(KERNELS.glob("*.json"))]
+    PAGE.write_text(render(cpu, kernels, named, probs, gpu_page.read(GPU)))
     print(f"Written to {PAGE}.")
 
 

@@ -46,8 +46,10 @@ ROOMS = {
     "mgce.losses": (
         "arguments base",
         "nll named",
-        "composite wanted",
-        "fused linear_chunks scored",
+        "wanted",
+        "scored",
+        "composite",
+        "fused linear_chunks",
         "functional linear_operator",
         "linear vocab_parallel",
         "modules",

@@ -47,6 +47,7 @@ TESTED_IN = {
     "experiments/paper/plan": "experiments/paper/test_items.py",
     "integrations/lightgbm": "integrations/test_boosting.py",
     "integrations/xgboost": "integrations/test_boosting.py",
+    "kernels/cpu_library": "kernels/test_cpu.py",
     "kernels/cuda_chunks": "kernels/test_cuda.py",
     "kernels/cuda_launch": "kernels/test_cuda.py",
     "kernels/cuda_math": "kernels/test_cuda.py",

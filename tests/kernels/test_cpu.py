@@ -17,7 +17,7 @@ from entmax import normmax_bisect
 from torch import Tensor
 
 from mgce.functional import mgce_loss
-from mgce.kernels import cpu
+from mgce.kernels import cpu, cpu_library
 from mgce.kernels.options import LossArguments, LossOptions
 from plain import loss_and_gradient, normalized_logits
 
@@ -280,7 +280,7 @@ def test_the_same_bits_for_any_number_of_threads(
     run: str, restored_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if run == "own":
-        monkeypatch.setattr(cpu, "_team", lambda: None)
+        monkeypatch.setattr(cpu_library, "team", lambda: None)
     x = torch.randn(1001, 130, generator=torch.Generator().manual_seed(0)) * 3
     y = torch.arange(1001) % 130
     results = []
@@ -332,12 +332,13 @@ VARIANTS = ("default", "avx2") if "x86" in platform.machine() or platform.machin
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_instruction_sets_give_the_same(variant: str) -> None:
     code = (
-        "import torch; from mgce.kernels import cpu; from mgce.kernels.options import LossArguments, LossOptions;"
+        "import torch; from mgce.kernels import cpu, cpu_library;"
+        "from mgce.kernels.options import LossArguments, LossOptions;"
         "x = torch.linspace(-3, 3, 7000).view(70, 100).sin();"
         "o = LossOptions(label_smoothing=0.1);"
         "f = [cpu.loss_and_grad(x[:, :k].contiguous().to(d), LossArguments(torch.arange(70) % k, None, o, b))"
         "     for b in (1.0, 1.4, 2.0, 3.5, 9.3, 1e4) for k in (3, 33, 100) for d in (torch.float32, torch.float64)];"
-        "print(cpu._library()._name); print(*(v.item() for l, g in f for v in (l, (g.double() ** 2).sum())))"
+        "print(cpu_library.library()._name); print(*(v.item() for l, g in f for v in (l, (g.double() ** 2).sum())))"
     )
     native, there = in_new_process(code), in_new_process(code, ATEN_CPU_CAPABILITY=variant)
     assert f"_cpu_{variant}" in there.splitlines()[0]
@@ -349,8 +350,8 @@ def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.
     def missing() -> None:
         raise OSError("no such file")
 
-    monkeypatch.setattr(cpu, "_library", missing)
-    cpu.obstacle.cache_clear()
+    monkeypatch.setattr(cpu_library, "library", missing)
+    cpu_library.obstacle.cache_clear()
     try:
         logits, target = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
         with pytest.warns(RuntimeWarning, match=r"the compiled kernel cannot be loaded \(no such file\); install a"):
@@ -359,7 +360,7 @@ def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.
         with pytest.raises(RuntimeError, match="backend 'cpu' can run, but the compiled kernel cannot be loaded"):
             mgce_loss(logits, target, backend="cpu")
     finally:
-        cpu.obstacle.cache_clear()
+        cpu_library.obstacle.cache_clear()
 
 
 @pytest.mark.parametrize("soft", [False, True])

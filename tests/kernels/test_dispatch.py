@@ -7,7 +7,7 @@ from torch.func import vmap
 
 from mgce import MGCELoss
 from mgce.functional import gce_loss, linear_mgce_loss, mgce_loss, minimax_probs
-from mgce.kernels import cpu
+from mgce.kernels import cpu_library, dispatch
 from mgce.kernels.dispatch import choose, is_commonest, warn_once
 from mgce.kernels.options import LossOptions
 
@@ -38,39 +38,40 @@ def test_a_named_backend_says_why_it_cannot_run_and_auto_goes_on(reason, argumen
 
 def test_the_commonest_call():
     for options in (LossOptions(), LossOptions(0, "none", 1.0)):
-        assert is_commonest(LOGITS, TARGET, options, 1.4)
-        assert is_commonest(torch.nn.Parameter(LOGITS.double()), TARGET, options, 2.0**63)
+        assert is_commonest(LOGITS, TARGET, None, options) and is_commonest(LOGITS, TARGET, WEIGHT, options)
+        assert is_commonest(torch.nn.Parameter(LOGITS.double()), TARGET, None, options)
 
 
+WEIGHT = torch.ones(4)
 UNCOMMON = {
-    "half": (LOGITS.half(), TARGET, LossOptions(), 1.4),
-    "one row": (LOGITS[0], TARGET[0], LossOptions(), 1.4),
-    "images": (LOGITS[..., None], TARGET[:, None], LossOptions(), 1.4),
-    "probabilities": (LOGITS, LOGITS.softmax(-1), LossOptions(), 1.4),
-    "bytes": (LOGITS, TARGET.byte(), LossOptions(), 1.4),
-    "integers": (LOGITS.long(), TARGET, LossOptions(), 1.4),
-    "a list": (LOGITS, TARGET.tolist(), LossOptions(), 1.4),
-    "other lengths": (LOGITS, TARGET[1:], LossOptions(), 1.4),
-    "no row": (LOGITS[:0], TARGET[:0], LossOptions(), 1.4),
-    "no class": (LOGITS[:, :0], TARGET, LossOptions(), 1.4),
-    "transposed": (LOGITS.T, TARGET[:4], LossOptions(), 1.4),
-    "every second label": (LOGITS, TARGET.repeat_interleave(2)[::2], LossOptions(), 1.4),
-    "negated": (torch._neg_view(LOGITS), TARGET, LossOptions(), 1.4),
-    "negated labels": (LOGITS, torch._neg_view(-TARGET), LossOptions(), 1.4),
-    "without memory": (torch._efficientzerotensor((5, 4)), TARGET, LossOptions(), 1.4),
-    "sparse": (LOGITS.to_sparse(), TARGET, LossOptions(), 1.4),
-    "meta": (LOGITS.to("meta"), TARGET.to("meta"), LossOptions(), 1.4),
-    "meta labels": (LOGITS, TARGET.to("meta"), LossOptions(), 1.4),
-    "a subclass": (LOGITS.as_subclass(type("Own", (torch.Tensor,), {})), TARGET, LossOptions(), 1.4),
-    "beta below 1": (LOGITS, TARGET, LossOptions(), 0.9),
-    "beta NaN": (LOGITS, TARGET, LossOptions(), math.nan),
-    "beta infinite": (LOGITS, TARGET, LossOptions(), math.inf),
-    "beta huge": (LOGITS, TARGET, LossOptions(), 2.0**64),
-    "beta an integer": (LOGITS, TARGET, LossOptions(), 2),
-    "beta a tensor": (LOGITS, TARGET, LossOptions(), torch.tensor(1.4)),
-    "no reduction": (LOGITS, TARGET, LossOptions(reduction="max"), 1.4),
-    "smoothing": (LOGITS, TARGET, LossOptions(label_smoothing=1.1), 1.4),
-    "smoothing NaN": (LOGITS, TARGET, LossOptions(label_smoothing=math.nan), 1.4),
+    "half": (LOGITS.half(), TARGET, None, LossOptions()),
+    "one row": (LOGITS[0], TARGET[0], None, LossOptions()),
+    "images": (LOGITS[..., None], TARGET[:, None], None, LossOptions()),
+    "probabilities": (LOGITS, LOGITS.softmax(-1), None, LossOptions()),
+    "bytes": (LOGITS, TARGET.byte(), None, LossOptions()),
+    "integers": (LOGITS.long(), TARGET, None, LossOptions()),
+    "a list": (LOGITS, TARGET.tolist(), None, LossOptions()),
+    "other lengths": (LOGITS, TARGET[1:], None, LossOptions()),
+    "no row": (LOGITS[:0], TARGET[:0], None, LossOptions()),
+    "no class": (LOGITS[:, :0], TARGET, None, LossOptions()),
+    "transposed": (LOGITS.T, TARGET[:4], None, LossOptions()),
+    "every second label": (LOGITS, TARGET.repeat_interleave(2)[::2], None, LossOptions()),
+    "negated": (torch._neg_view(LOGITS), TARGET, None, LossOptions()),
+    "negated labels": (LOGITS, torch._neg_view(-TARGET), None, LossOptions()),
+    "without memory": (torch._efficientzerotensor((5, 4)), TARGET, None, LossOptions()),
+    "sparse": (LOGITS.to_sparse(), TARGET, None, LossOptions()),
+    "meta": (LOGITS.to("meta"), TARGET.to("meta"), None, LossOptions()),
+    "meta labels": (LOGITS, TARGET.to("meta"), None, LossOptions()),
+    "a subclass": (LOGITS.as_subclass(type("Own", (torch.Tensor,), {})), TARGET, None, LossOptions()),
+    "no reduction": (LOGITS, TARGET, None, LossOptions(reduction="max")),
+    "smoothing": (LOGITS, TARGET, None, LossOptions(label_smoothing=1.1)),
+    "smoothing NaN": (LOGITS, TARGET, None, LossOptions(label_smoothing=math.nan)),
+    "weights of another type": (LOGITS, TARGET, WEIGHT.double(), LossOptions()),
+    "too many weights": (LOGITS, TARGET, torch.ones(5), LossOptions()),
+    "weights learnt": (LOGITS, TARGET, WEIGHT.clone().requires_grad_(), LossOptions()),
+    "weights with a step": (LOGITS, TARGET, torch.ones(8)[::2], LossOptions()),
+    "weights negated": (LOGITS, TARGET, torch._neg_view(WEIGHT), LossOptions()),
+    "meta weights": (LOGITS, TARGET, WEIGHT.to("meta"), LossOptions()),
 }
 
 
@@ -79,9 +80,19 @@ def test_any_other_call_goes_through_the_checks(call):
     assert not is_commonest(*call)
 
 
+@pytest.mark.parametrize("beta", [0.9, math.nan, 2.0**64, 2, torch.tensor(1.4)])
+def test_a_beta_that_is_no_number_of_a_kernel_goes_through_the_checks(beta, monkeypatch):
+    monkeypatch.setattr(dispatch, "is_commonest", None)
+    for loss in (mgce_loss, gce_loss):
+        try:
+            loss(LOGITS, TARGET, beta=beta)
+        except ValueError as error:
+            assert "`beta`" in str(error) and beta != 2
+
+
 def test_under_a_transform_no_call_is_of_the_commonest_kind(monkeypatch):
     def common():
-        return is_commonest(LOGITS, TARGET, LossOptions(), 1.4)
+        return is_commonest(LOGITS, TARGET, None, LossOptions())
 
     assert not any(vmap(lambda _: torch.tensor(common()))(torch.zeros(2)))
     with FakeTensorMode():
@@ -91,8 +102,8 @@ def test_under_a_transform_no_call_is_of_the_commonest_kind(monkeypatch):
     assert traced == [False]
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(LOGITS, torch.ones_like(LOGITS))
-        assert not is_commonest(dual, TARGET, LossOptions(), 1.4) and common()
-    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing")
+        assert not is_commonest(dual, TARGET, None, LossOptions()) and common()
+    monkeypatch.setattr(cpu_library, "obstacle", lambda: "it is missing")
     assert not common()
 
 
@@ -149,7 +160,7 @@ WITHOUT_A_KERNEL = {
 
 @pytest.fixture
 def missing(monkeypatch):
-    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing; install a compiler")
+    monkeypatch.setattr(cpu_library, "obstacle", lambda: "it is missing; install a compiler")
     warn_once.cache_clear()
     yield
     warn_once.cache_clear()

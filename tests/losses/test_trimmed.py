@@ -23,6 +23,8 @@ from mgce import (
     robust_loss,
 )
 from mgce.functional import minimax_probs
+from mgce.kernels import cpu_library
+from mgce.losses.trimmed import RecentLosses
 from mgce.noise import symmetric
 
 K = 4
@@ -430,3 +432,49 @@ def test_an_ignore_index_of_its_own_is_an_integer_and_may_be_set_later():
     assert TrimmedLoss(CE(reduction="none", ignore_index=3), 0.4, K).ignore_index == 3
     both = criterion.eval()(torch.zeros(3, K), torch.tensor([0, 1, 3]))  # the loss inside leaves out 3 as well
     assert both.item() == pytest.approx(math.log(K))
+
+
+def plain_operations(monkeypatch):
+    monkeypatch.setattr(RecentLosses, "has_kernel", lambda *_: False)
+
+
+@pytest.mark.skipif(cpu_library.obstacle() is not None, reason="the CPU kernel is not built")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("window", [1, 3, 16, 256])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_the_kernel_keeps_and_stores_what_plain_operations_do(dtype, window, reduction, monkeypatch):
+    """Ties, ignored rows, labels of no class, NaN, infinite losses, and more rows than the window holds."""
+    trim = [0.29, 0.0, 0.7, 0.4]
+    for ignore_index in (-100, 1):
+        fused, plain = (
+            TrimmedLoss(CE(reduction="none", ignore_index=ignore_index), trim, K, window=window, reduction=reduction)
+            for _ in range(2)
+        )
+        fused, plain = fused.to(dtype), plain.to(dtype)
+        for step, (logits, target) in enumerate(batches([1, 5, 40, 2, 0, 100, 7, 33])):
+            logits = logits.mul(2).round().to(dtype)  # many losses are equal
+            if len(target) > 4:
+                target[0] = ignore_index
+                logits[1, target[1]], logits[2, :], logits[3, 0] = -math.inf, math.nan, -math.inf
+            assert fused.recent.has_kernel(logits.sum(1), target)
+            leaves = [logits.clone().requires_grad_() for _ in range(2)]
+            found = fused(leaves[0], target)
+            with monkeypatch.context() as patch:
+                plain_operations(patch)
+                want = plain(leaves[1], target)
+            torch.testing.assert_close(found, want, equal_nan=True, msg=f"{step}")
+            grads = [
+                torch.autograd.grad(loss.nansum(), leaf)[0] for loss, leaf in zip((found, want), leaves, strict=True)
+            ]
+            torch.testing.assert_close(*grads, equal_nan=True)
+            torch.testing.assert_close(fused.recent.losses[:-1, :-1], plain.recent.losses[:-1, :-1])
+            assert torch.equal(fused.recent.count, plain.recent.count)
+
+
+def test_what_is_left_out_may_be_infinite():
+    criterion = TrimmedLoss(CE(reduction="none"), 0.5, 1)
+    logits, target = torch.tensor([[0.0], [0.0]], requires_grad=True), torch.tensor([0, 0])
+    losses = torch.tensor([1.0, math.inf], requires_grad=True)
+    criterion.loss.forward = lambda input, target: losses
+    criterion(logits, target).backward()
+    assert losses.grad.tolist() == [1.0, 0.0]

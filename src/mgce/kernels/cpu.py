@@ -1,34 +1,21 @@
-"""Compute the MGCE loss and its gradient on the CPU, in one call of compiled C++.
-
-`cpu_kernel.cpp` is compiled when the package is built, once for each instruction set, and loaded at the first call. The
-kernel uses PyTorch's threads if it finds PyTorch's OpenMP runtime. So `torch.set_num_threads` applies, no second thread
-pool competes for the cores, and forked or concurrent callers are as safe as with PyTorch's operators.
-"""
+"""Compute the MGCE loss and its gradient on the CPU, in one call of compiled C++."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import sys
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from mgce._validation import target_out_of_range
-from mgce.kernels.options import SWITCHED_OFF, LossArguments, LossOptions, switched_off
+from mgce.kernels import cpu_library
+from mgce.kernels.cpu_library import DONE, NO_MEMORY
+from mgce.kernels.options import LossArguments, LossOptions
 
-# Up to so many classes, some 15 microseconds of work, waking another thread costs more than it saves. Each row counts
-# as ROW_CLASSES more, for the work that does not depend on their number.
-SERIAL_CLASSES = 20_000
-ROW_CLASSES = 100
-
-_DONE, _NO_MEMORY = -1, -2
 # What is written beside the loss, which without a target is -t.
 _GRADIENT, _WORST_CASE, _MINIMAX = 0, 1, 2
 _ROWS = LossOptions(reduction="none")
-# What PyTorch calls the instruction sets of the processor, and the variant compiled for each.
-_VARIANTS = {"AVX512": "avx512", "AVX2": "avx2"}
 
 
 class _Options(ctypes.Structure):
@@ -42,24 +29,6 @@ class _Options(ctypes.Structure):
         ("label_smoothing", ctypes.c_double),
         ("output", ctypes.c_int64),
     )
-
-
-@functools.cache
-def obstacle() -> str | None:
-    """Return why the kernel cannot be used on this machine; None if it can."""
-    if switched_off():
-        return SWITCHED_OFF
-    try:
-        _library()
-    except OSError as error:
-        remedy = "install a wheel for this platform, or a C++ compiler (GCC or Clang) and then mgce again"
-        return f"the compiled kernel cannot be loaded ({error}); {remedy}"
-    return None
-
-
-def variant() -> str:
-    """Return the name of the instruction set that the kernel of this machine is compiled for."""
-    return _VARIANTS.get(torch.backends.cpu.get_cpu_capability(), "default")
 
 
 def loss_and_grad(
@@ -104,7 +73,7 @@ def loss_and_grad(
         loss.data_ptr() if reduced else None,
         None if grad is None else grad.data_ptr(),
     )
-    if status != _DONE:
+    if status != DONE:
         raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
     return loss, grad
 
@@ -135,9 +104,9 @@ def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tenso
 def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
     """Run the kernel; return its status, which is the number of a row if the label of this row is not a class."""
     n, k = logits.shape
-    threads = torch.get_num_threads() if n * (k + ROW_CLASSES) > SERIAL_CLASSES else 1
-    status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, _team())
-    if status == _NO_MEMORY:
+    threads, team = cpu_library.threads(n, k), cpu_library.team()
+    status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, team)
+    if status == NO_MEMORY:
         raise MemoryError("The kernel found no memory to work in.")
     return status
 
@@ -146,7 +115,7 @@ class _Plan:
     """The kernel's precomputed data for some options, freed when this object is deleted."""
 
     def __init__(self, options: LossOptions, beta: float, k: int, dtype: torch.dtype, output: int) -> None:
-        library, name = _library(), str(dtype).removeprefix("torch.")
+        library, name = cpu_library.library(), str(dtype).removeprefix("torch.")
         self.run = getattr(library, f"mgce_run_{name}")
         mean = options.reduction == "mean"
         filled = _Options(k, options.ignore_index, mean, beta, options.label_smoothing, output)
@@ -162,25 +131,3 @@ class _Plan:
 
 # An annealed beta leaves a plan of 1 KB behind at each step.
 _plan = functools.lru_cache(maxsize=256)(_Plan)
-
-
-@functools.cache
-def _library() -> ctypes.CDLL:
-    suffix = ".dll" if sys.platform == "win32" else ".so"
-    library = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant()}{suffix}")))
-    address, count = ctypes.c_void_p, ctypes.c_int64
-    for name in ("float32", "float64"):
-        make, run = getattr(library, f"mgce_make_plan_{name}"), getattr(library, f"mgce_run_{name}")
-        make.argtypes, make.restype = (address,), address
-        run.argtypes, run.restype = (address, count, *(address,) * 7, count, address), count
-    library.mgce_free_plan.argtypes, library.mgce_free_plan.restype = (address,), None
-    return library
-
-
-@functools.cache
-def _team() -> int | None:
-    """Return the address of the function of PyTorch's OpenMP runtime that starts threads; None if it is not found."""
-    try:
-        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
-    except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none: the kernel starts threads itself
-        return None

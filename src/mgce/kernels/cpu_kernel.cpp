@@ -12,10 +12,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <limits>
-#include <thread>
-#include <vector>
 
 #include "cpu_math.h"
+#include "cpu_threads.h"
 
 namespace {
 
@@ -56,7 +55,6 @@ constexpr int64_t max_steps = 64;       // proven: log2(k)/beta + log2(1/eps)/2,
 constexpr int64_t group_classes = 4096;  // rows of so many classes together fit in the first-level cache, or nearly
 constexpr int64_t few_classes = 32;     // up to here a vector for each class beats a vector for each row
 constexpr int64_t short_chain = 8;      // see `block`
-constexpr size_t cache_line = 64;  // bytes
 constexpr int64_t first_look = 2;     // vectors that `pack` reads before it first asks whether most are candidates
 constexpr int64_t worth_packing = 4;  // vectors of candidates up to which a row is too short to be packed again
 
@@ -546,20 +544,6 @@ template <class T> void work_by_form(void* argument) {
     }
 }
 
-// GOMP_parallel of the OpenMP runtime that the process has already, or null.
-using Team = void (*)(void (*)(void*), void*, unsigned, unsigned);
-
-template <class T> void in_threads(Call<T>& call, int64_t threads, Team team) {
-    if (threads == 1) return work_by_form<T>(&call);
-    if (team) return team(work_by_form<T>, &call, unsigned(threads), 0);
-    std::vector<std::thread> others;
-    for (int64_t i = 1; i < threads; ++i) others.emplace_back(work_by_form<T>, &call);
-    work_by_form<T>(&call);
-    for (std::thread& other : others) other.join();
-}
-
-constexpr int64_t done = -1, no_memory = -2;
-
 // Give `done`, `no_memory`, or the number of a row whose label is no class.
 template <class T>
 int64_t run(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* labels, const T* probs,
@@ -596,7 +580,7 @@ int64_t run(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* l
         own.resize(rows);
         call.losses = own.data();
     }
-    in_threads(call, threads, team);
+    in_threads(work_by_form<T>, &call, threads, team);
     if (call.out_of_memory) return no_memory;
     if (total) {
         // In an order that does not depend on the threads; the mean over no row is NaN.
@@ -619,8 +603,6 @@ template <class T> Plan<T>* make_plan(const Options* options) {
 }
 
 }  // namespace
-
-#define EXPORT extern "C" __attribute__((visibility("default")))
 
 #define DEFINE_FOR(T, name)                                                                                           \
     EXPORT void* mgce_make_plan_##name(const Options* options) { return make_plan<T>(options); }                      \

@@ -84,6 +84,22 @@ template <class T> INLINE Vector<T> exp2(Vector<T> x, Vector<T> lowest) {
     return zero_unless<T>(kept, scale + scale * (rest * polynomial<T>(Series<T>::power, rest)));
 }
 
+// ln 2 in two parts, the first of so few digits that its product with an exponent is exact.
+template <class T> constexpr T ln2_high = sizeof(T) == 4 ? T(0x1.62e4p-1) : T(0x1.62e42feep-1);
+template <class T> constexpr T ln2_low = sizeof(T) == 4 ? T(0x1.7f7d1cf79abcap-20) : T(0x1.a39ef35793c76p-33);
+
+// e^x for x <= 0; zero where that is not a normal number.
+template <class T> INLINE Vector<T> exponential(Vector<T> x) {
+    constexpr double log2_e = 1.4426950408889634074;
+    const T lowest = T(lowest_normal<T> / log2_e);
+    Mask<T> kept = is_greater(x, splat(lowest));
+    x = choose(kept, x, splat(lowest));
+    Vector<T> bits = x * T(log2_e), rest, scale = whole_power<T>(bits, rest), whole = bits - rest;
+    // A product by log2 e would have lost digits of a large x.
+    rest = ((x - whole * ln2_high<T>) - whole * ln2_low<T>) * T(log2_e);
+    return zero_unless<T>(kept, scale + scale * (rest * polynomial<T>(Series<T>::power, rest)));
+}
+
 // 2^x - 1 for x of ordinary size, with the relative accuracy of x near zero.
 template <class T> INLINE Vector<T> exp2_minus_1(Vector<T> x) {
     Vector<T> rest, scale = whole_power<T>(x, rest);

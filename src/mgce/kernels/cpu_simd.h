@@ -146,6 +146,67 @@ template <class T> INLINE Mask<T> first_lanes(int64_t count) {
     return number < typename Simd<T>::Integer(count < Simd<T>::lanes ? count : Simd<T>::lanes);
 }
 
+#if defined(__AVX2__)
+
+INLINE Vector<float> load_first(const float* from, int64_t count, float fill) {
+    Bits<float> first = first_lanes<float>(count);
+    return choose(first, (Vector<float>)_mm256_maskload_ps(from, (__m256i)first), splat(fill));
+}
+INLINE Vector<double> load_first(const double* from, int64_t count, double fill) {
+    Bits<double> first = first_lanes<double>(count);
+    return choose(first, (Vector<double>)_mm256_maskload_pd(from, (__m256i)first), splat(fill));
+}
+INLINE void store_first(float* to, int64_t count, Vector<float> v) {
+    _mm256_maskstore_ps(to, (__m256i)first_lanes<float>(count), v);
+}
+INLINE void store_first(double* to, int64_t count, Vector<double> v) {
+    _mm256_maskstore_pd(to, (__m256i)first_lanes<double>(count), v);
+}
+
+INLINE uint32_t bits_of(Bits<float> m) { return _mm256_movemask_ps((__m256)m); }
+INLINE uint32_t bits_of(Bits<double> m) { return _mm256_movemask_pd((__m256d)m); }
+INLINE Vector<float> square_root(Vector<float> v) { return _mm256_sqrt_ps(v); }
+INLINE Vector<double> square_root(Vector<double> v) { return _mm256_sqrt_pd(v); }
+
+// Four registers hold the table: gathering is slow on many processors. Bits 3 and 4 of the number choose among them.
+INLINE Vector<float> look_up(const float* table, Bits<float> number) {
+    __m256i lane = (__m256i)number;
+    __m256 bit_3 = (__m256)(number << 28), bit_4 = (__m256)(number << 27);
+    __m256 part[4];
+    for (int i = 0; i < 4; ++i) part[i] = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8 * i), lane);
+    return _mm256_blendv_ps(_mm256_blendv_ps(part[0], part[1], bit_3), _mm256_blendv_ps(part[2], part[3], bit_3), bit_4);
+}
+INLINE Vector<double> look_up(const double* table, Bits<double> number) {
+    return _mm256_i64gather_pd(table, (__m256i)(number & 63), 8);
+}
+
+// Byte i of entry m: the lane of the set bit i of m, counted from the lowest.
+struct PackedLanes {
+    uint64_t of[256];
+    constexpr PackedLanes() : of() {
+        for (int m = 0; m < 256; ++m)
+            for (int lane = 0, n = 0; lane < 8; ++lane)
+                if (m >> lane & 1) of[m] |= uint64_t(lane) << (8 * n++);
+    }
+};
+static constexpr PackedLanes packed_lanes;
+
+INLINE __m256i lanes_of(uint32_t chosen) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)&packed_lanes.of[chosen]));
+}
+INLINE void store_packed(float* to, int32_t* numbers, Vector<float> v, int32_t first, uint32_t chosen) {
+    __m256i lanes = lanes_of(chosen);
+    store(to, (Vector<float>)_mm256_permutevar8x32_ps(v, lanes));
+    _mm256_storeu_si256((__m256i*)numbers, _mm256_add_epi32(lanes, _mm256_set1_epi32(first)));
+}
+INLINE void store_packed_again(float* to, int32_t* numbers, Vector<float> v, const int32_t* old, uint32_t chosen) {
+    __m256i lanes = lanes_of(chosen), number = _mm256_loadu_si256((const __m256i*)old);
+    store(to, (Vector<float>)_mm256_permutevar8x32_ps(v, lanes));
+    _mm256_storeu_si256((__m256i*)numbers, _mm256_permutevar8x32_epi32(number, lanes));
+}
+
+#else
+
 template <class T> INLINE Vector<T> load_first(const T* from, int64_t count, T fill) {
     Vector<T> v = splat(fill);
     for (int i = 0; i < Simd<T>::lanes; ++i)
@@ -156,21 +217,6 @@ template <class T> INLINE void store_first(T* to, int64_t count, Vector<T> v) {
     for (int i = 0; i < Simd<T>::lanes; ++i)
         if (i < count) to[i] = v[i];
 }
-
-#if defined(__AVX2__)
-
-INLINE uint32_t bits_of(Bits<float> m) { return _mm256_movemask_ps((__m256)m); }
-INLINE uint32_t bits_of(Bits<double> m) { return _mm256_movemask_pd((__m256d)m); }
-INLINE Vector<float> square_root(Vector<float> v) { return _mm256_sqrt_ps(v); }
-INLINE Vector<double> square_root(Vector<double> v) { return _mm256_sqrt_pd(v); }
-INLINE Vector<float> look_up(const float* table, Bits<float> number) {
-    return _mm256_i32gather_ps(table, (__m256i)(number & 31), 4);
-}
-INLINE Vector<double> look_up(const double* table, Bits<double> number) {
-    return _mm256_i64gather_pd(table, (__m256i)(number & 63), 8);
-}
-
-#else
 
 template <class M> INLINE uint32_t bits_of(M m) {
     uint32_t bits = 0;

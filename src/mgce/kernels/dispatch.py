@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
-from mgce.kernels import cpu, cuda, proof
-from mgce.kernels.options import LossArguments, LossOptions, switched_off
+from mgce.kernels import cpu, cpu_library, cpu_softmax, cuda, proof
+from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA, Beta
 
 KERNELS = ("cpu", "cuda")
@@ -44,11 +44,11 @@ def choose(
     raise RuntimeError(f"Expected a call that backend {backend!r} can run, but {obstacle}; use backend='auto'.")
 
 
-def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta) -> bool:
-    """Return whether a call without class weights is of the most common kind, which needs no further checks.
+def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> bool:
+    """Return whether a call is of the most common kind, which a kernel for the CPU can run without further checks.
 
-    The result is true only if every check of the arguments would pass and `choose` would return "cpu". The checks would
-    take as long as the kernel takes for a small batch.
+    The result is true only if every check of the arguments but beta would pass and `choose` would return "cpu". The
+    checks would take as long as a kernel takes for a small batch.
     """
     return (
         not torch.compiler.is_compiling()
@@ -68,22 +68,54 @@ def is_commonest(input: Tensor, target: Tensor, options: LossOptions, beta: Beta
         and input.is_contiguous()
         and target.is_contiguous()
         and input.shape[0] == target.shape[0] > 0 < input.shape[1]
-        and type(beta) is float
-        and 1 <= beta < LARGEST_BETA
+        and (weight is None or _is_common_weight(weight, input))
         and options.reduction in REDUCTIONS
         and type(options.ignore_index) is int
         and -(2**63) <= options.ignore_index < 2**63
         and isinstance(options.label_smoothing, (float, int))
         and 0 <= options.label_smoothing <= 1
         and not (input.is_neg() or input._is_zerotensor() or target.is_neg() or target._is_zerotensor())
-        and cpu.obstacle() is None
+        and cpu_library.obstacle() is None
+    )
+
+
+def is_plain_on_cpu(*tensors: Tensor) -> bool:
+    """Return whether a kernel for the CPU can read these tensors, of which it computes no derivative."""
+    return (
+        not is_traced()
+        and not torch._C._are_functorch_transforms_active()
+        and torch._C._get_tracing_state() is None
+        and all(
+            type(tensor) in PLAIN_TYPES
+            and tensor.is_cpu
+            and tensor.layout is torch.strided
+            and tensor.is_contiguous()
+            and not (tensor.is_neg() or tensor._is_zerotensor())
+            for tensor in tensors
+        )
+        and cpu_library.obstacle() is None
+    )
+
+
+def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
+    return (
+        type(weight) in PLAIN_TYPES
+        and weight.is_cpu
+        and weight.dtype is input.dtype
+        and weight.shape == input.shape[1:]
+        and not weight.requires_grad
+        and weight.layout is torch.strided
+        and weight.is_contiguous()
+        and not (weight.is_neg() or weight._is_zerotensor())
     )
 
 
 def loss_and_grad(
-    logits: Tensor, arguments: LossArguments, *, want_grad: bool = True, inplace: bool = False
+    logits: Tensor, arguments: LossArguments | SoftmaxArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Run `loss_and_grad` of `kernels.cpu` or `kernels.cuda`, depending on the device of the logits."""
+    """Run `loss_and_grad` of the kernel for the loss that the arguments belong to and the device of the logits."""
+    if isinstance(arguments, SoftmaxArguments):
+        return cpu_softmax.loss_and_grad(logits, arguments, want_grad=want_grad)
     if logits.is_cpu:
         return cpu.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)
@@ -107,7 +139,7 @@ def obstacle_of_machine(logits: Tensor, beta: float, classes: int | None = None,
     tests the kernel against plain operations; see `mgce.kernels.proof`.
     """
     if kernel_of(logits) == "cpu":
-        obstacle = cpu.obstacle()
+        obstacle = cpu_library.obstacle()
     else:
         classes = logits.shape[min(1, logits.ndim - 1)] if classes is None else classes
         obstacle = cuda.obstacle() or proof.obstacle(logits, beta, classes)

@@ -38,6 +38,27 @@ class LossArguments(NamedTuple):
     beta: float
 
 
+class SoftmaxTerms(NamedTuple):
+    r"""The numbers of a loss of the label's softmax probability p: `-a log p + b beta (1 - p^(1/beta))`.
+
+    Cross-entropy is a = 1, b = 0. Generalized cross-entropy is a = 0, b = 1, and the mean absolute error is that at
+    beta = 1.
+    """
+
+    a: float
+    b: float
+    beta: float
+
+
+class SoftmaxArguments(NamedTuple):
+    """All arguments of the kernel of such a loss except the logits."""
+
+    target: Tensor  # labels (N,)
+    weight: Tensor | None  # (k,)
+    options: LossOptions
+    terms: SoftmaxTerms
+
+
 def switched_off() -> bool:
     """Return whether the environment variable `MGCE_KERNEL` is "off", which switches off all kernels."""
     value = os.environ.get("MGCE_KERNEL", "on")

@@ -13,6 +13,7 @@ from torch.nn.modules.loss import _WeightedLoss
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels.options import SoftmaxTerms
 from mgce.numerics.root import Beta
 
 
@@ -70,6 +71,10 @@ class Criterion(nn.Module):
     def set_reduction(self, reduction: str) -> None:
         """Set the reduction of this loss and of the losses inside it."""
         raise NotImplementedError
+
+    def softmax_terms(self) -> SoftmaxTerms | None:
+        """Return the numbers of this loss if it depends on a row only by the softmax probability of the label."""
+        return None
 
 
 class Loss(_WeightedLoss, Criterion):

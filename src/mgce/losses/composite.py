@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from mgce._validation import class_dim
-from mgce.kernels.options import LossArguments, LossOptions
-from mgce.losses.nll import nll, of_class, row_weights
+from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments
+from mgce.losses.nll import nll, nll_of_labels, of_class, of_labels, row_weights
+from mgce.losses.scored import expm1
 from mgce.numerics import root
 from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta
@@ -68,3 +70,11 @@ def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options
     labels = torch.where(kept, target.unsqueeze(1), 0)
     q = kept * (weight * (share / logits.shape[1]))
     return q.scatter_add_(1, labels, torch.where(kept, (1 - share) * of_class(weight, labels), 0))
+
+
+def composite_softmax_loss(logits: Tensor, arguments: SoftmaxArguments) -> Tensor:
+    """Compute `-a log p + b beta (1 - p^(1/beta))` with p the softmax probability of the label, for logits (N, C)."""
+    target, weight, options, (a, b, beta) = arguments
+    log_p = of_labels(F.log_softmax(logits, 1), target, options.ignore_index)
+    scores = b * beta * expm1(log_p / beta) if b else torch.zeros_like(log_p)
+    return nll_of_labels(scores + a * log_p if a else scores, target, weight, options)

@@ -16,10 +16,10 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce._validation import class_dim
 from mgce.kernels import dispatch
-from mgce.kernels.options import LossArguments, LossOptions
+from mgce.kernels.options import LossArguments, LossOptions, SoftmaxTerms
 from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
 from mgce.losses.composite import composite_mgce_loss
-from mgce.losses.fused import fused_mgce_loss, loss_of_rows
+from mgce.losses.fused import fused_mgce_loss, loss_of_rows, of_softmax
 from mgce.losses.nll import nll
 from mgce.losses.scored import expm1
 from mgce.losses.wanted import Wanted
@@ -90,8 +90,13 @@ def mgce_loss(
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
     input, target = with_class_dim(input, target, dim)
-    if weight is None and backend in ("auto", "cpu") and dispatch.is_commonest(input, target, options, beta):
-        return loss_of_rows(input, LossArguments(target, weight, options, beta))  # type: ignore[arg-type]
+    if (
+        backend in ("auto", "cpu")
+        and type(beta) is float
+        and 1 <= beta < root.LARGEST_BETA
+        and dispatch.is_commonest(input, target, weight, options)
+    ):
+        return loss_of_rows(input, LossArguments(target, weight, options, beta))
     beta = check_arguments(input, target, weight, options, beta)
     options = options.numbers()
     chosen = dispatch.choose(backend, input, target, weight, beta)
@@ -154,6 +159,10 @@ def gce_loss(
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
     input, target = with_class_dim(input, target, dim)
+    terms = gce_terms(beta)
+    loss = None if terms is None else of_softmax(input, target, weight, options, terms)
+    if loss is not None:
+        return loss
     beta = check_arguments(input, target, weight, options, beta)
     half, dim = input.dtype in HALF_TYPES, class_dim(input)
     log_probs = F.log_softmax(input, dim, dtype=torch.float32 if half else None)
@@ -172,6 +181,13 @@ def gce_loss(
     else:
         scores = beta * expm1(log_probs / beta)
     return wanted.loss(scores, target, weight, options).to(dtype)
+
+
+def gce_terms(beta: Beta) -> SoftmaxTerms | None:
+    """Return the numbers of GCE for the kernel of losses of the label's softmax probability; None if it cannot run."""
+    if type(beta) is float and beta == math.inf:
+        return SoftmaxTerms(1.0, 0.0, 1.0)
+    return SoftmaxTerms(0.0, 1.0, beta) if type(beta) is float and 1 <= beta < root.LARGEST_BETA else None
 
 
 def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = None, reduction: str = "mean") -> Tensor:

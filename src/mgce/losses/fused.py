@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from mgce.kernels import cuda, dispatch
-from mgce.kernels.options import LossArguments, LossOptions
+from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss
+from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss, composite_softmax_loss
 
 
 def fused_mgce_loss(
@@ -43,7 +43,16 @@ def fused_mgce_loss(
     return loss
 
 
-def loss_of_rows(rows: Tensor, arguments: LossArguments) -> Tensor:
+def of_softmax(
+    input: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, terms: SoftmaxTerms
+) -> Tensor | None:
+    """Compute a loss of the softmax probability of the label by its kernel; return None if the kernel cannot run."""
+    if options.label_smoothing == 0 and dispatch.is_commonest(input, target, weight, options):
+        return loss_of_rows(input, SoftmaxArguments(target, weight, options, terms))
+    return None
+
+
+def loss_of_rows(rows: Tensor, arguments: LossArguments | SoftmaxArguments) -> Tensor:
     """Return the loss of logits (N, C) by a kernel, differentiable if autograd records the call."""
     if rows.requires_grad and torch.is_grad_enabled():
         return _apply(rows, arguments)
@@ -67,11 +76,11 @@ class FusedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, arguments: LossArguments) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, arguments: LossArguments | SoftmaxArguments) -> Tensor:
         """Compute the loss, and store the gradient for the backward pass."""
         # What a second derivative needs is saved, so that a change in place is seen.
         ctx.save_for_backward(logits, arguments.target, arguments.weight)
-        ctx.options = arguments.options, arguments.beta
+        ctx.kind, ctx.numbers = type(arguments), arguments[2:]
         loss, ctx.grad = dispatch.loss_and_grad(logits, arguments)
         return loss
 
@@ -84,13 +93,13 @@ class FusedLoss(torch.autograd.Function):
         """
         if torch.is_grad_enabled():  # create_graph=True
             logits, *tensors = ctx.saved_tensors
-            return _differentiable_gradient(logits, LossArguments(*tensors, *ctx.options), grad_output), None
+            return _differentiable_gradient(logits, ctx.kind(*tensors, *ctx.numbers), grad_output), None
         # Handed over, not kept: the engine then makes it the leaf's .grad without a copy, and it may be
         # scaled in place. A second backward through a retained graph computes it again.
         grad, ctx.grad = ctx.grad, None
         if grad is None:
             logits, *tensors = ctx.saved_tensors
-            _, grad = dispatch.loss_and_grad(logits, LossArguments(*tensors, *ctx.options))
+            _, grad = dispatch.loss_and_grad(logits, ctx.kind(*tensors, *ctx.numbers))
             assert grad is not None
         if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
             grad = grad * _for_rows(grad_output)
@@ -110,8 +119,13 @@ def _for_rows(grad_output: Tensor) -> Tensor:
     return grad_output.unsqueeze(-1) if grad_output.ndim else grad_output
 
 
-def _differentiable_gradient(logits: Tensor, arguments: LossArguments, grad_output: Tensor) -> Tensor:
-    loss = composite_mgce_loss(logits, *arguments)
+def _differentiable_gradient(
+    logits: Tensor, arguments: LossArguments | SoftmaxArguments, grad_output: Tensor
+) -> Tensor:
+    if isinstance(arguments, SoftmaxArguments):
+        loss = composite_softmax_loss(logits, arguments)
+    else:
+        loss = composite_mgce_loss(logits, *arguments)
     return torch.autograd.grad(loss, logits, grad_output.to(loss.dtype), create_graph=True)[0]
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
+from mgce.kernels.options import SoftmaxTerms
 from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
 from mgce.losses import functional
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
@@ -288,6 +289,10 @@ class GCELoss(RobustLoss):
         """Compute the loss of logits against class indices or class probabilities."""
         options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
         return functional.gce_loss(input, target, *options, beta=self.beta, dim=self.dim)
+
+    def softmax_terms(self) -> SoftmaxTerms | None:
+        """Return the numbers of this loss; None if beta is not one number."""
+        return functional.gce_terms(self.beta) if type(self) is GCELoss else None
 
     @property
     def link(self) -> MinimaxLink:

@@ -11,7 +11,10 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
+from mgce.kernels.options import LossOptions, SoftmaxTerms
+from mgce.losses.arguments import with_class_dim
+from mgce.losses.base import OF_LOSSES_INSIDE, Criterion, Loss
+from mgce.losses.fused import of_softmax
 from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
 from mgce.losses.wrapping import in_float32
@@ -71,11 +74,39 @@ class SumLoss(Criterion):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the weighted sum of the losses of logits against targets."""
+        terms = self.softmax_terms()
+        if terms is not None:
+            one: Any = self.parts()[0]
+            options = LossOptions(one.ignore_index, one.reduction)
+            loss = of_softmax(*with_class_dim(input, target, one.dim), one.weight, options, terms)
+            if loss is not None:
+                return loss
         return in_float32(self, self._sum, input, target)
 
     def _sum(self, input: Tensor, target: Tensor) -> Tensor:
         terms = [w * loss(input, target) for w, loss in zip(self.weights, self.losses, strict=True) if w != 0]
         return torch.stack(terms).sum(0)
+
+    def softmax_terms(self) -> SoftmaxTerms | None:
+        """Return the numbers of the sum; None unless all losses can be computed together by one kernel.
+
+        Then each loss depends on a row only by the softmax probability of the label, and at most one beta is finite.
+        """
+        a = b = 0.0
+        betas, weights = set(), []
+        for factor, loss in zip(self.weights, self.losses, strict=True):
+            terms = loss.softmax_terms() if factor and isinstance(loss, Loss) and not loss.label_smoothing else None
+            if terms is None:
+                if factor:
+                    return None
+                continue
+            a, b = a + factor * terms.a, b + factor * terms.b
+            weights.append(loss.weight)
+            if terms.b:
+                betas.add(terms.beta)
+        if len(betas) > 1 or any(weight is not weights[0] for weight in weights):
+            return None
+        return SoftmaxTerms(a, b, betas.pop() if betas else 1.0)
 
     @property
     def link(self) -> nn.Module:

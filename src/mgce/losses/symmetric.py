@@ -12,8 +12,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossOptions, SoftmaxTerms
+from mgce.losses.arguments import with_class_dim
 from mgce.losses.base import python_number
+from mgce.losses.fused import of_softmax
 from mgce.losses.modules import CE, MGCE
 from mgce.losses.named import NamedLoss, Presets
 from mgce.losses.scored import expm1, scored_loss
@@ -21,6 +23,7 @@ from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.sums import sum_of
 from mgce.losses.wanted import Wanted
 
+LARGEST_A = 1e30  # well within the range of float32
 DEFAULT_LOG_ZERO = math.log(1e-4)  # with which the published results were computed
 
 
@@ -68,12 +71,24 @@ def rce_loss(
     Reference: Wang et al., Symmetric cross entropy for robust learning with noisy labels, 2019.
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
+    terms = _rce_terms(log_zero)
+    if terms is not None:
+        input, target = with_class_dim(input, target, dim)
+        loss = of_softmax(input, target, weight, options, terms)
+        if loss is not None:
+            return loss
     return scored_loss(lambda f, wanted: _rce(f, wanted, log_zero), input, target, weight, options, dim)
+
+
+def _rce_terms(log_zero: float) -> SoftmaxTerms | None:
+    """Return the numbers of the loss for its kernel; None if `log_zero` has to be checked first."""
+    is_checked = type(log_zero) is float and -LARGEST_A <= log_zero < 0
+    return SoftmaxTerms(0.0, -log_zero, 1.0) if is_checked else None
 
 
 def _rce(logits: Tensor, wanted: Wanted, log_zero: float) -> Tensor:
     log_p = wanted.of(F.log_softmax(logits, wanted.dim))
-    _validation.check_number("log_zero", log_zero, -1e30, 0)  # well within the range of float32
+    _validation.check_number("log_zero", log_zero, -LARGEST_A, 0)
     if log_zero == 0:
         raise ValueError(_validation.expected("log_zero", "below 0", log_zero))
     return -log_zero * expm1(log_p)
@@ -174,6 +189,10 @@ class RCELoss(ScoredLoss):
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
         self.log_zero = python_number(log_zero)
         self.check()
+
+    def softmax_terms(self) -> SoftmaxTerms | None:
+        """Return the numbers of this loss."""
+        return _rce_terms(self.log_zero) if type(self) is RCELoss else None
 
 
 class UnhingedLoss(ScoredLoss):

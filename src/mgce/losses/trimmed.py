@@ -11,14 +11,18 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels import cpu_trim, dispatch
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.named import NamedLoss
+from mgce.losses.protocol import weight_of
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.
 WINDOW = 256
+KERNEL_TYPES = (torch.float32, torch.float64)
+NO_LABEL = -(2**63)  # the `ignore_index` where no row is ignored
 LARGEST_BUFFER = 10**10  # numbers, 40 GB
 # Shares are stored as multiples of 2^-SHARE_BITS. Then int64 holds their product with 2^27 rows (128 images of 1024 x
 # 1024), and no device needs float64. Of a million rows, the share is right to 2e-5 rows.
@@ -82,6 +86,8 @@ class RecentLosses(nn.Module):
 
     def forward(self, losses: Tensor, target: Tensor) -> Tensor:
         """Store the losses (n,) of rows with labels `target` (n,); return a mask (n,) of the rows to keep."""
+        if self.has_kernel(losses, target):
+            return self.by_kernel(losses, target)[0]
         known = losses.detach().to(self.losses.dtype)
         # A row without a label, or of loss NaN, is not taken up, and kept: NaN is to be seen.
         label = torch.where((target >= 0) & (target < self.labels) & ~known.isnan(), target, self.labels)
@@ -103,6 +109,24 @@ class RecentLosses(nn.Module):
             quantile = torch.where(new[:-1] > self.window, self._quantile_of(known, label, new), quantile)
         quantile = torch.cat([quantile, quantile.new_full((1,), torch.inf)])
         return ~(known > quantile[label])
+
+    def has_kernel(self, losses: Tensor, target: Tensor) -> bool:
+        """Return whether the kernel for the CPU can store these losses."""
+        return (
+            self.losses.dtype in KERNEL_TYPES
+            and losses.dtype in KERNEL_TYPES
+            and self.losses.is_cpu
+            and dispatch.is_plain_on_cpu(losses, target)
+        )
+
+    def by_kernel(self, losses: Tensor, target: Tensor, ignored: int = NO_LABEL) -> tuple[Tensor, int | None]:
+        """Store losses by the kernel; return a mask of the rows to keep, and their number.
+
+        Rows with the label `ignored` are neither stored, kept nor counted. If there are other rows, the number is at
+        least 1. It is None if a row to leave out has an infinite loss, whose product with 0 is not 0.
+        """
+        known = losses.detach().to(self.losses.dtype)
+        return cpu_trim.rows_to_keep(known, target, ignored, self.losses, self.count, self.share)
 
     def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
         """Return the quantile for each label (labels,), computed only from the losses of this call (n,)."""
@@ -242,15 +266,21 @@ class TrimmedLoss(Wrapper):
             raise ValueError(expected("loss", what, tuple(losses.shape)))
         self.check_classes(input.shape[dim])
         label = target.flatten().long()
-        rows = torch.ne(label, self._ignored_inside)
-        kept = rows & self.recent(losses.flatten(), torch.where(rows, label, -1)) if self.training else rows
+        if self.training and self.recent.has_kernel(losses, label):
+            kept, number = self.recent.by_kernel(losses.flatten(), label, self._ignored_inside)
+            if number and self.reduction == "mean" and weight_of(self.loss) is None:
+                # One step of autograd, where the lines below are three.
+                return torch.dot(losses.flatten(), kept.to(losses.dtype) / number)
+        else:
+            rows = torch.ne(label, self._ignored_inside)
+            kept = rows & self.recent(losses.flatten(), torch.where(rows, label, -1)) if self.training else rows
         losses = torch.where(kept.view_as(losses), losses, 0)
         if self.reduction == "none":
             return losses
         total = losses.sum(dtype=torch.promote_types(losses.dtype, torch.float32))  # half types would overflow
         if self.reduction == "mean":
             # Of a few rows it may be that none is kept: 0, and no step. Without rows it is 0 / 0, as of cross-entropy.
-            total = total / divisor(self.loss, label, kept, rows)
+            total = total / divisor(self.loss, label, kept, torch.ne(label, self._ignored_inside))
         return total.to(losses.dtype)
 
     def _marked(self, target: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ def describe() -> dict[str, str]:
     import torch
 
     import mgce
-    from mgce.kernels import cpu
+    from mgce.kernels import cpu_library
 
     facts = {"mgce": mgce.__version__, "python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
@@ -23,7 +23,9 @@ def describe() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     facts["processor"] = _processor()
-    facts["kernel"] = "none" if cpu.obstacle() else cpu.variant()  # the obstacle may name a path of this machine
+    facts["kernel"] = (
+        "none" if cpu_library.obstacle() else cpu_library.variant()
+    )  # the obstacle may name a path of this machine
     facts["threads"] = str(torch.get_num_threads())
     facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return facts
