@@ -48,6 +48,7 @@ TESTED_IN = {
     "integrations/lightgbm": "integrations/test_boosting.py",
     "integrations/xgboost": "integrations/test_boosting.py",
     "kernels/cpu_library": "kernels/test_cpu.py",
+    "kernels/cpu_trim": "losses/test_trimmed.py",
     "kernels/cuda_chunks": "kernels/test_cuda.py",
     "kernels/cuda_launch": "kernels/test_cuda.py",
     "kernels/cuda_math": "kernels/test_cuda.py",
