@@ -55,6 +55,12 @@ FEW_FOURIER = (1e-2, 3e-2)
 TOL = 1e-3
 MAX_ITER = 200
 TREES = 100  # trees of a forest: the default of scikit-learn's forests
+# Of the forest that ranks labels: trees, and rows in a leaf. On ten tables of 1,000 rows with 20 and 40 % symmetric and
+# 40 % pair noise (16 cells, one draw), its average precision is 78.0 % for leaves of 1 row, and 84.4, 85.6, 85.8, 85.0
+# and 83.3 % for 3, 5, 10, 20 and 30 rows. A hundred trees lose 1.7 points beside 400. Few rows have smaller leaves.
+JUDGES, JUDGE_LEAF, ROWS_OF_LEAF = 400, 10, 50
+# Of more rows the forest that estimates the share of wrong labels ranks them too: a second one would take minutes.
+JUDGED_ROWS = 10_000
 # The most rows that a model of 500 random features is fitted to: sixty rows for each feature. Its matrix takes
 # 30,000 x 500 x 8 bytes = 120 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
 FOURIER_ROWS = 30_000
@@ -155,6 +161,18 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) ->
     missed = (1 - 1 / n_rows) ** min(n_rows, TREE_ROWS) if n_rows > 1 else 0.0
     trees = min(TREES, math.ceil(TREES * math.exp(-1) / missed)) if missed else TREES
     return MGCEForestClassifier(beta, n_estimators=trees, random_state=seed, n_jobs=jobs)
+
+
+def judges(n_rows: int, seed: int, jobs: int = 1) -> MGCEForestClassifier | None:
+    """Return an unfitted forest that ranks labels by how probably they are wrong; None above `JUDGED_ROWS` rows.
+
+    Leaves of several rows hold a label that is wrong beside labels that are right. Fully grown trees give each label
+    its own leaf.
+    """
+    if n_rows > JUDGED_ROWS:
+        return None
+    leaf = min(JUDGE_LEAF, -(-n_rows // ROWS_OF_LEAF))
+    return MGCEForestClassifier(n_estimators=JUDGES, min_samples_leaf=leaf, random_state=seed, n_jobs=jobs)
 
 
 def baselines(seed: int, n_classes: int) -> list[Baseline]:

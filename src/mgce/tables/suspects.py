@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from mgce._row_order import content_order
 from mgce.estimators import MGCEForestClassifier
 from mgce.noise.confident import confident_labels
 from mgce.noise.share import NoiseShare, noise_share
-from mgce.tables.candidates import forest
+from mgce.tables.candidates import forest, judges
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -42,6 +41,7 @@ class Judgement:
         is_distinct: whether the row represents its copies; True for a row without copies, (n,).
         rank: position of the row when all rows are sorted by content, (n,); it breaks ties, whatever the order of the
             file.
+        share: the estimated share of wrong labels among distinct rows: see :func:`mgce.noise.noise_share`.
     """
 
     target: IntArray
@@ -51,6 +51,7 @@ class Judgement:
     wrong: FloatArray
     is_distinct: NDArray[np.bool_]
     rank: IntArray
+    share: NoiseShare
 
     @property
     def n_distinct(self) -> int:
@@ -90,11 +91,6 @@ class Judgement:
         is_issue[rows] = wrong[rows] > 0.5
         return replace(self, wrong=wrong, suggested=suggested, is_issue=is_issue)
 
-    @cached_property
-    def share(self) -> NoiseShare:
-        """The estimated share of wrong labels among distinct rows: see :func:`mgce.noise.noise_share`."""
-        return noise_share(self.target[self.is_distinct], self.probs[self.is_distinct])
-
 
 def judge(
     X: NDArray[Any],
@@ -112,6 +108,9 @@ def judge(
     The forest is fitted to the training rows. Probabilities of a training row come from its out-of-bag trees, that is,
     the trees whose bootstrap sample does not contain the row. Probabilities of all other rows come from all trees.
 
+    The share of wrong labels is estimated from the probabilities of fully grown trees, for which the estimate was made.
+    Up to `JUDGED_ROWS` rows, all else comes from trees with larger leaves, which rank labels better.
+
     A row that confidently belongs to another class than its given label is an issue: see
     :func:`mgce.noise.confident.confident_labels`.
 
@@ -126,8 +125,8 @@ def judge(
         train: indices of the training rows.
         seed: seed of the forest.
         jobs: number of trees grown at once; -1 for one on each core.
-        fitted: models that were fitted to the training rows with this seed. If one is a forest, it judges the labels,
-            and no new forest is grown.
+        fitted: models that were fitted to the training rows with this seed. If one is a forest, no new forest of fully
+            grown trees is grown.
         weight: weights of the training rows, shape (number of training rows,); None if all are equal.
         first: for each row, the index of the row that represents all copies of the row, shape (n,). Only the
             representing row may be a training row. All copies get its probabilities, so no copy is judged by trees
@@ -138,17 +137,31 @@ def judge(
     trees = next((model for model in fitted if isinstance(model, MGCEForestClassifier)), None)
     if trees is None:
         trees = forest(len(train), seed, jobs).fit(X[train], target[train], weight)
+    weak = judges(len(train), seed, jobs)
+    grown = _unseen(trees, X, train)
+    probs = grown if weak is None else _unseen(weak.fit(X[train], target[train], weight), X, train)
+    if first is not None:
+        grown, probs = grown[first], probs[first]
+    return judgement(probs, target, first, X, of_share=grown)
+
+
+def _unseen(trees: MGCEForestClassifier, X: NDArray[Any], train: IntArray) -> FloatArray:
+    """Return the probabilities of all rows by trees that were not fitted to the row, shape (n, k)."""
     probs = np.empty((len(X), len(trees.classes_)))
     in_every_bag = np.isnan(trees.oob_decision_function_[:, 0])  # no out-of-bag tree: all classes equally probable
     probs[train] = np.where(in_every_bag[:, None], 1 / probs.shape[1], trees.oob_decision_function_)
     held_out = np.setdiff1d(np.arange(len(X)), train)
     if held_out.size:
         probs[held_out] = trees.tree_proba(X[held_out])
-    return judgement(probs if first is None else probs[first], target, first, X)
+    return probs
 
 
 def judgement(
-    probs: FloatArray, target: IntArray, first: IntArray | None = None, X: NDArray[Any] | None = None
+    probs: FloatArray,
+    target: IntArray,
+    first: IntArray | None = None,
+    X: NDArray[Any] | None = None,
+    of_share: FloatArray | None = None,
 ) -> Judgement:
     """Estimate from class probabilities how probable it is that each given label is wrong.
 
@@ -157,17 +170,21 @@ def judgement(
         target: given labels, shape (n,), in 0..k-1.
         first: index of the row that stands for all copies of each row, shape (n,); None if there are none.
         X: the rows, shape (n, d), by whose content ties are broken; None if only their probabilities are known.
+        of_share: the probabilities that the share of wrong labels is estimated from, shape (n, k); None for `probs`.
     """
     order = content_order(target, probs if X is None else X)
     confident_class = confident_labels(probs, target)
+    is_distinct = np.ones(len(target), bool) if first is None else first == np.arange(len(target))
+    counted = probs if of_share is None else of_share
     return Judgement(
         target=target,
         suggested=probs.argmax(1),
         probs=probs,
         is_issue=confident_class != target,
         wrong=1 - right_class_probs(probs, target, confident_class)[np.arange(len(target)), target],
-        is_distinct=np.ones(len(target), bool) if first is None else first == np.arange(len(target)),
+        is_distinct=is_distinct,
         rank=np.argsort(order).astype(np.int64),
+        share=noise_share(target[is_distinct], counted[is_distinct]),
     )
 
 
