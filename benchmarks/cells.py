@@ -12,9 +12,6 @@ from scipy.stats import rankdata, wilcoxon
 from mgce.experiments.significance import holm
 
 OURS = "mgce fit"
-# In records of mgce 0.2.0: what its fit to the training rows alone had chosen, fitted to all rows. This is the default
-# since, and both records together are that of `OURS`.
-APART = "mgce fit --refit"
 SIGNS = {"accuracy": 1, "balanced": 1, "log_loss": -1}  # of the measures, such that more is better
 TABLE, PAIR, CELL = slice(1), slice(3), slice(4)  # parts of a cell by which results are put together
 Cell = tuple[str, str, float, int]  # table, kind of noise, rate, seed
@@ -26,10 +23,6 @@ def whole_cells(results: Iterable[dict[str, Any]]) -> tuple[Cells, list[str]]:
     found: defaultdict[Cell, dict[str, dict[str, Any]]] = defaultdict(dict)
     for result in results:
         found[result["table"], result["noise"], result["rate"], result["seed"]][result["method"]] = result
-    for by_method in found.values():
-        if OURS in by_method and APART in by_method:
-            ours, again = by_method[OURS], by_method.pop(APART)
-            by_method[OURS] = {**ours, **again, "method": OURS, "seconds": ours["seconds"] + again["seconds"]}
     methods = list(dict.fromkeys(name for cell in found.values() for name in cell))
     return {cell: by_method for cell, by_method in found.items() if len(by_method) == len(methods)}, methods
 

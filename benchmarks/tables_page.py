@@ -27,7 +27,6 @@ from benchmarks.cells import (
 from benchmarks.markdown import table
 
 RESULTS, PAGE = Path("results/tables/results.jsonl"), Path("docs/tables.md")
-AGAIN = Path("results/tables/again.jsonl")  # records of today's `mgce fit` on cells of `RESULTS`
 TABLES = (
     *("digits", "breast_cancer", "segment", "pendigits", "spambase"),
     *("magic", "nursery", "letter", "adult", "covertype_sample"),
@@ -64,15 +63,13 @@ def render(results: Records, unseen: Records, text: Records) -> str:
         "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. The command holds "
         "out a quarter of its rows for the certificate, chooses models on the other rows, and fits the chosen models "
         "to all rows.",
-        f"The records of `{OURS}` are of an earlier build, with its option `--refit`. That is the default now. "
-        f"{_measured_again(cells)}",
         "Under symmetric noise a wrong label is any other class. Under pair noise all wrong labels of a class are the "
         "next class. With two classes both kinds of noise are the same, and are not counted twice.",
         f"A cell is one table with one kind and rate of noise and one seed. There are {len(cells)} cells of "
         f"{len(tables)} tables and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three "
         "seeds. `python -m benchmarks.tables` measures what is missing. TabPFN is not among the methods: its "
         "weights are a download of their own.",
-        f"Measured on: `{results[-1]['machine']}`.",
+        _machines(results),
         "### Accuracy",
         "The table shows accuracies in percent, as means over tables and seeds. The rank is among all methods.",
         _means(cells, methods),
@@ -89,7 +86,8 @@ def render(results: Records, unseen: Records, text: Records) -> str:
         _suspects(cells, methods),
         "### Calibration and time",
         "The table shows the top-label ECE in percent against the right labels of the test rows, and seconds of "
-        "processor time. For `mgce fit` it is the ECE of h; p is meant for labels as noisy as the training labels.",
+        "processor time. The two rows of `mgce fit` are the ECE of h and of the probabilities of right labels, q, which "
+        "`mgce predict --clean-probs` writes.",
         _calibration(cells, methods),
         "### Every table",
         "Accuracy in percent, mean over seeds.",
@@ -162,8 +160,7 @@ def _calibration(cells: Cells, methods: Sequence[str]) -> str:
         ]
         for name in methods
     ]
-    if any("ece_q" in by_method[OURS] for by_method in cells.values()):  # mgce 0.2.0 had no q
-        rows.insert(1, [f"{OURS}, q", *(mean_of(with_noise(cells, noise), OURS, "ece_q") for noise in noises), ""])
+    rows.insert(1, [f"{code(OURS)}, q", *(mean_of(with_noise(cells, noise), OURS, "ece_q") for noise in noises), ""])
     return table(["", *(f"ECE, {named(noise)}" for noise in noises), "seconds"], rows)
 
 
@@ -177,14 +174,13 @@ def _one_noise(cells: Cells, methods: Sequence[str], noise: tuple[str, float]) -
     return table([named(noise), *map(code, methods), "seeds"], rows)
 
 
-def _measured_again(cells: Cells) -> str:
-    """Say by how much accuracy moved where today's build was measured on the same rows."""
-    again = {(r["table"], r["noise"], r["rate"], r["seed"]): r["accuracy"] for r in records(AGAIN)}
-    moved = [accuracy - cells[cell][OURS]["accuracy"] for cell, accuracy in again.items() if cell in cells]
-    if not moved:
-        return "No cell was measured again."
-    mean = 100 * statistics.mean(moved)
-    return f"Measured again on {len(moved)} cells, accuracy moved by {mean:+.1f} points in the mean."
+def _machines(results: Records) -> str:
+    """Name the machines, that of `mgce fit` first; the other methods were measured before."""
+    ours, others = ({r["machine"] for r in results if (r["method"] == OURS) == is_ours} for is_ours in (True, False))
+    return "\n\n".join(
+        f"{who} measured on: {'; '.join(f'`{machine}`' for machine in sorted(machines))}."
+        for who, machines in ((f"`{OURS}` was", ours), ("The other methods were", others))
+    )
 
 
 def _counted(n: int, noun: str) -> str:
