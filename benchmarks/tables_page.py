@@ -86,8 +86,8 @@ def render(results: Records, unseen: Records, text: Records) -> str:
         _suspects(cells, methods),
         "### Calibration and time",
         "The table shows the top-label ECE in percent against the right labels of the test rows, and seconds of "
-        "processor time. The two rows of `mgce fit` are the ECE of h and of the probabilities of right labels, q, which "
-        "`mgce predict --clean-probs` writes.",
+        "processor time. The two rows of `mgce fit` are the ECE of h and of the probabilities of right labels, q, "
+        "which `mgce predict --clean-probs` writes.",
         _calibration(cells, methods),
         "### Every table",
         "Accuracy in percent, mean over seeds.",
