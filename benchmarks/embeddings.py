@@ -25,7 +25,7 @@ from benchmarks.markdown import table
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "embeddings.md"
 ROWS, SETS, TEST_FROM = 6000, 5, 30_000
-WORDS = ("none", "one", "two", "three", "four", "all")  # numbers of sets
+WORDS = ("none of", "one of", "two of", "three of", "four of", "all")  # numbers of sets
 NOISES = {
     "right": "right labels",
     "people": "people, worst labels",
@@ -138,7 +138,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             "# Heads on frozen features",
             "",
             "Percent right on test rows of CIFAR-10 that no model was trained on.",
-            f"Each figure is the mean of {WORDS[len(sets)]} of five disjoint training sets of 6,000 rows.",
+            f"Each figure is a mean over {WORDS[len(sets)]} five disjoint training sets of 6,000 rows.",
             "The third set was used for development.",
             "The features come from a network for pictures in general (EfficientNet-Lite, trained on ImageNet).",
             "All penalties and counts are chosen by accuracy on noisy folds. One thread.",

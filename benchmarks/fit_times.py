@@ -178,7 +178,7 @@ def batched(X: Any, y: Any, turns: int) -> dict[str, Any]:
             *stacked[0],
             MEMBERS,
             settings,
-            n_classes=26,
+            num_classes=26,
             validation=stacked[1],
             watch=watch,
             generators=[generator],

@@ -105,9 +105,9 @@ def _before_and_after(kernels: list[dict[str, Any]], machine: dict[str, Any]) ->
     by_loss[True].append(["geometric mean", "", *means])
     return "\n\n".join(
         (
-            "The next tables compare two versions of the kernels, on processors without AVX-512 and with it. In the "
-            "later version, the loops for processors without AVX-512 are faster. The later version also computes GCE, "
-            "cross-entropy, RCE and their sums by a kernel, and finds the rows that `TrimmedLoss` keeps by a kernel. "
+            "The next tables compare two versions of the kernels, by instructions that most processors have (AVX2) and "
+            "by AVX-512. The later version also computes GCE, cross-entropy, RCE and their sums by a kernel, and finds "
+            "the rows that `TrimmedLoss` keeps by a kernel. "
             "The earlier version, the later version and `F.cross_entropy` took turns. Each cell divides the time of a "
             "loss by the time of `F.cross_entropy`. `python -m benchmarks.against FOLDER` compares the present kernels "
             "with the kernels in the `src` folder of another checkout." + _elsewhere(kernels[0]["machine"], machine),
