@@ -39,7 +39,9 @@ def test_mae_is_that_of_softmax_and_cross_entropy_is_every_one_at_infinity():
     mae, gce, minimax, *entropies = (
         {key: value for key, value in record.items() if key not in ("method", "beta")} for record in records
     )
-    assert mae["test_accuracy_by_epoch"] == gce["test_accuracy_by_epoch"] and mae["ece_h"] == gce["ece_h"]
+    # One of them is computed by a kernel, the other, of many betas at once, by plain operations.
+    assert mae["test_accuracy_by_epoch"] == gce["test_accuracy_by_epoch"]
+    assert mae["ece_h"] == pytest.approx(gce["ece_h"], rel=1e-6)
     assert minimax != gce and entropies[0] == entropies[1] == entropies[2]
 
 

@@ -105,7 +105,7 @@ def warn_of_many_labels(target: Tensor, dim: int) -> None:
     if not _validation.is_concrete(target):
         return
     target = target.detach()
-    first = target[0] if target.ndim > 1 else target
+    first = target[:1]
     if not torch.equal(first.square(), first):  # a fraction, as nearly always where labels are soft
         return
     if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone

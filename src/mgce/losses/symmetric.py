@@ -73,8 +73,7 @@ def rce_loss(
     options = LossOptions(ignore_index, reduction, label_smoothing)
     terms = _rce_terms(log_zero)
     if terms is not None:
-        input, target = with_class_dim(input, target, dim)
-        loss = of_softmax(input, target, weight, options, terms)
+        loss = of_softmax(*with_class_dim(input, target, dim), weight, options, terms)
         if loss is not None:
             return loss
     return scored_loss(lambda f, wanted: _rce(f, wanted, log_zero), input, target, weight, options, dim)
