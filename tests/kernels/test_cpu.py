@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import platform
@@ -116,6 +117,18 @@ def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) ->
         assert error(loss, want) <= 16 * torch.finfo(dtype).eps
         assert grad.sum(1).abs().max() <= 16 * torch.finfo(dtype).eps
         assert (grad[:, 1:] >= 0).all() and (grad[:, 0] <= 0).all()
+
+
+def test_a_library_of_other_sources_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    for cached in (cpu_library.obstacle, cpu_library.library):
+        cached.cache_clear()
+    try:
+        assert "(it was compiled from other sources: 'object' object has no attribute" in str(cpu_library.obstacle())
+    finally:
+        monkeypatch.undo()
+        for cached in (cpu_library.obstacle, cpu_library.library):
+            cached.cache_clear()
 
 
 @pytest.mark.nightly

@@ -51,9 +51,22 @@ def threads(n: int, k: int) -> int:
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Load the library; its functions accept addresses and 64-bit numbers."""
+    """Load the library; its functions accept addresses and 64-bit numbers.
+
+    Raises:
+        OSError: if there is no library, or if it was compiled from other sources than these.
+    """
     suffix = ".dll" if sys.platform == "win32" else ".so"
     loaded = ctypes.CDLL(str(Path(__file__).with_name(f"_cpu_{variant()}{suffix}")))
+    try:
+        _declare(loaded)
+    except AttributeError as error:  # a function is missing
+        raise OSError(f"it was compiled from other sources: {error}") from error
+    return loaded
+
+
+def _declare(loaded: ctypes.CDLL) -> None:
+    """Set the types of the arguments of all functions."""
     address, count = ctypes.c_void_p, ctypes.c_int64
     for name in ("float32", "float64"):
         names = ("make_plan", "run", "softmax", "trim")
@@ -63,7 +76,6 @@ def library() -> ctypes.CDLL:
         softmax.argtypes, softmax.restype = (address, count, *(address,) * 6, count, address), count
         trim.argtypes, trim.restype = (count, address, address, *(count,) * 3, *(address,) * 4), count
     loaded.mgce_free_plan.argtypes, loaded.mgce_free_plan.restype = (address,), None
-    return loaded
 
 
 @functools.cache
