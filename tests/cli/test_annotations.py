@@ -24,6 +24,7 @@ def labelled(tmp_path):
     return frame
 
 
+@pytest.mark.nightly
 def test_three_columns_of_labels(mgce, labelled, tmp_path):
     code, _, errors = mgce("fit", "table.csv", "--label-columns", "ann,bob,<cy>", *QUICK, "--json", "fit.json")
     assert code == 0, errors

@@ -178,6 +178,7 @@ def test_running_out_of_iterations_warns():
     assert clf.n_iter_ == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_large_problem_stops_near_the_optimum():
     X, y = StandardScaler().fit_transform(load_digits().data), load_digits().target

@@ -135,6 +135,7 @@ def test_exact_draws_which_rows_flip():
     assert all(stats.binomtest(t, 400, 0.5).pvalue > LEVEL for t in times.tolist())
 
 
+@pytest.mark.nightly
 def test_exact_spreads_flips_where_classes_are_many():
     """Ten flips to 99 equal classes must not all go to the first ten."""
     labels = torch.zeros(50).long()

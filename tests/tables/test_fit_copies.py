@@ -107,6 +107,7 @@ def test_a_copied_row_weighs_as_much_as_its_copies(table):
     np.testing.assert_allclose(fit.model.pipeline[-1].decision_function(X), everything.decision_function(X), atol=1e-2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(1, 3))
 def test_the_bound_holds_for_fresh_distinct_rows(seed):
     """It did not: with copies on both sides of the split the bound was .03 where .5 of the rows were wrong."""
