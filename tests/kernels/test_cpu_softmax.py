@@ -214,6 +214,14 @@ def test_other_losses_are_not_mistaken_for_one_of_these(
     torch.testing.assert_close(found, loss(x, y))
 
 
+def test_options_that_were_set_on_one_loss_of_a_sum_hold_for_it_alone():
+    x, y = torch.randn(20, 6, generator=torch.Generator().manual_seed(0)), torch.arange(20) % 6
+    criterion = SumLoss([GCELoss(beta=math.inf, reduction="sum"), RCELoss(reduction="sum")], [1.0, 1.0])
+    criterion.losses[1].ignore_index = 3
+    want = F.cross_entropy(x, y, reduction="sum") + rce_loss(x, y, ignore_index=3, reduction="sum")
+    torch.testing.assert_close(criterion(x, y), want)
+
+
 def test_two_betas_in_a_sum_are_two_calls(calls: list[SoftmaxTerms]) -> None:
     x, y = torch.zeros(2, 3), torch.tensor([0, 1])
     SumLoss([GCELoss(beta=1.2), RCELoss(log_zero=-4.0)], [1.0, 1.0])(x, y)

@@ -93,7 +93,7 @@ class SumLoss(Criterion):
         Then each loss depends on a row only by the softmax probability of the label, and at most one beta is finite.
         """
         a = b = 0.0
-        betas, weights = set(), []
+        betas, weights, options = set(), [], set()
         for factor, loss in zip(self.weights, self.losses, strict=True):
             terms = loss.softmax_terms() if factor and isinstance(loss, Loss) and not loss.label_smoothing else None
             if terms is None:
@@ -102,9 +102,10 @@ class SumLoss(Criterion):
                 continue
             a, b = a + factor * terms.a, b + factor * terms.b
             weights.append(loss.weight)
+            options.add((loss.ignore_index, loss.reduction, loss.dim))  # set anew, they may differ
             if terms.b:
                 betas.add(terms.beta)
-        if len(betas) > 1 or any(weight is not weights[0] for weight in weights):
+        if len(betas) > 1 or len(options) > 1 or any(weight is not weights[0] for weight in weights):
             return None
         return SoftmaxTerms(a, b, betas.pop() if betas else 1.0)
 
