@@ -13,17 +13,8 @@ from mgce.training.image_model import load_image_model
 from mgce.training.recipes import RECIPES
 from tiny_encoder import pictures, register
 
+pytestmark = pytest.mark.usefixtures("two_recipes")
 QUICK = ("--epochs", "1", "--folds", "2")
-
-
-@pytest.fixture(autouse=True)
-def two_recipes():
-    every = dict(RECIPES)
-    for name in set(RECIPES) - {"cross-entropy", "ELR"}:
-        del RECIPES[name]
-    yield
-    RECIPES.clear()
-    RECIPES.update(every)  # in their order, which other tests see
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from mgce.experiments.compare import Comparison, run
 from mgce.experiments.methods import KNOWN, MINIMAX_MAE, at_betas
 from mgce.experiments.paper import table3
 from mgce.experiments.paper.plan import Options
+from mgce.kernels import dispatch
 from mgce.losses.presets import LOSSES
 
 
@@ -31,19 +32,18 @@ def test_every_loss_with_a_beta_may_have_a_fixed_one():
     assert {MINIMAX_MAE, *LOSSES} == {*KNOWN}
 
 
-def test_mae_is_that_of_softmax_and_cross_entropy_is_every_one_at_infinity():
+def test_mae_is_that_of_softmax_and_cross_entropy_is_every_one_at_infinity(monkeypatch):
     """GCE at beta = 1 and infinity; networks of one seed begin alike."""
+    # A kernel, and plain operations for many betas at once, differ in the last bits.
+    monkeypatch.setattr(dispatch, "is_commonest", lambda *_: False)
     methods = ("mae", "gce@1", "mgce@1", "ce", "gce@inf", "mgce@inf")
     records = run(load("wine"), Comparison(methods=methods, seeds=1, epochs=5, hidden=8))
     assert [record["method"] for record in records] == [*methods]
     mae, gce, minimax, *entropies = (
         {key: value for key, value in record.items() if key not in ("method", "beta")} for record in records
     )
-    # Some are computed by a kernel, and others, of many betas at once, by plain operations.
-    for one, other in ((mae, gce), (entropies[0], entropies[1]), (entropies[0], entropies[2])):
-        assert one["test_accuracy_by_epoch"] == other["test_accuracy_by_epoch"]
-        assert one["ece_h"] == pytest.approx(other["ece_h"], rel=1e-6)
-    assert minimax != gce
+    assert mae["test_accuracy_by_epoch"] == gce["test_accuracy_by_epoch"] and mae["ece_h"] == gce["ece_h"]
+    assert minimax != gce and entropies[0] == entropies[1] == entropies[2]
 
 
 def test_the_paper_has_mgce_at_beta_1_in_a_row_of_its_own():

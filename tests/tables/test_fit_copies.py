@@ -82,7 +82,7 @@ def test_a_table_without_copies_is_not_spoken_of_as_one(table):
     assert "distinct" not in headline(fit, PLAN) + wrong_labels(fit) + page(fit, PLAN, "t.csv", "m", {}).decode()
 
 
-def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table):
+def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table, monkeypatch):
     """Without information in the features, out-of-bag trees find the labels of the rare class wrong, copied or not."""
     rows = split_rows(table, PLAN)
     judged = fit.judgement
@@ -93,6 +93,11 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table):
     leaking = RandomForestClassifier(oob_score=True, random_state=0).fit(table[list("abcde")], table["y"])
     assert (leaking.oob_decision_function_.argmax(1) == rare)[rare].mean() > 0.95
     assert judged.share.n == 300
+    monkeypatch.setattr(suspects, "judges", lambda *_: None)
+    X = table[list("abcde")].to_numpy()
+    grown = suspects.judge(X, rows.target, rows.train, PLAN.seed, first=rows.first)  # the share is that of these trees
+    differs = grown.suggested != grown.target
+    assert grown.share.n == 300 and grown.share.disagreement == differs[grown.is_distinct].mean()
     assert judged.is_distinct.sum() == judged.n_distinct == 300
     listed = judged.suspects(540)
     assert len(np.unique(rows.first[listed])) == len(listed) <= 300

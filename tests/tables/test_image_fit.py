@@ -12,16 +12,6 @@ from mgce.training.recipes import RECIPES
 N = 60
 
 
-@pytest.fixture
-def two_recipes():
-    every = dict(RECIPES)
-    for name in set(RECIPES) - {"cross-entropy", "ELR"}:
-        del RECIPES[name]
-    yield
-    RECIPES.clear()
-    RECIPES.update(every)  # in their order, which other tests see
-
-
 def images(n=N):
     rng = np.random.default_rng(0)
     pixels, kind = rng.integers(0, 120, (n, 1, 4, 4), dtype=np.uint8), np.arange(n) % 2

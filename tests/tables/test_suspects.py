@@ -89,13 +89,16 @@ def test_wrong_labels_are_found_and_counted(kind, monkeypatch):
     assert bad[found.suspects(50)].mean() > 0.95
 
 
-def test_a_row_is_judged_by_trees_that_have_not_seen_it():
+def test_a_row_is_judged_by_trees_that_have_not_seen_it(monkeypatch):
     X, y = load_iris(return_X_y=True)
     rows = np.flatnonzero(y == 0)[:3]
     given = y.copy()
     given[rows] = 2  # trees that have seen these rows would believe them
     found = judge(X, given, np.arange(150), 0)
     assert (found.suggested[rows] == 0).all() and set(rows.tolist()) <= set(found.suspects(4).tolist())
+    monkeypatch.setattr(suspects, "judges", lambda *_: None)
+    grown = judge(X, given, np.arange(150), 0)
+    assert (grown.suggested[rows] == 0).all() and set(grown.suspects(3).tolist()) == set(rows.tolist())
 
 
 def test_a_forest_that_was_fitted_gives_the_same_judgement():

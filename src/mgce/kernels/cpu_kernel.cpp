@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "cpu_math.h"
+#include "cpu_rows.h"
 #include "cpu_threads.h"
 
 namespace {
@@ -75,41 +76,14 @@ template <class T> INLINE int64_t round_up(int64_t count) {
     return (count + lanes - 1) / lanes * lanes;
 }
 
-template <class T> INLINE Vector<T> load_row(const T* row, int64_t i, int64_t k, T fill) {
-    return i + Simd<T>::lanes <= k ? load(row + i) : load_first(row + i, k - i, fill);
-}
-
-template <class T> INLINE void store_row(T* row, int64_t i, int64_t k, Vector<T> v) {
-    if (i + Simd<T>::lanes <= k)
-        store(row + i, v);
-    else
-        store_first(row + i, k - i, v);
-}
-
 // The maximum of a row, NaN if it has one, and the size and sum of a set of its classes near the maximum.
 template <class T> INLINE void scan(const T* f, int64_t k, T beta, T& peak, T& size, T& total) {
-    constexpr int lanes = Simd<T>::lanes;
-    const T infinity = std::numeric_limits<T>::infinity();
-    Vector<T> most[2] = {splat(-infinity), splat(-infinity)};
-    Mask<T> bad{};  // where there is NaN, which a comparison passes over
-    int64_t i = 0;
-    for (; i + 2 * lanes <= k; i += 2 * lanes)
-        for (int part = 0; part < 2; ++part) {
-            Vector<T> v = load(f + i + part * lanes);
-            bad |= is_nan(v);
-            most[part] = larger(v, most[part]);
-        }
-    for (int part = 0; i < k; i += lanes, ++part) {
-        Vector<T> v = load_row(f, i, k, -infinity);
-        bad |= is_nan(v);
-        most[part] = larger(v, most[part]);
-    }
-    peak = lane_maximum(larger(most[0], most[1]));
-    if (bits_of(bad)) peak = std::numeric_limits<T>::quiet_NaN();
+    Maxima<T> found = maxima_of(f, k);
+    peak = found.peak();
     Vector<T> sum{};
     size = 0;
     for (int part = 0; part < 2; ++part) {
-        Vector<T> x = most[part] - peak;
+        Vector<T> x = found.most[part] - peak;
         Mask<T> near = is_greater(x, splat(-beta));
         size += T(count_of(near));
         sum += zero_unless<T>(near, x);

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "cpu_math.h"
+#include "cpu_rows.h"
 #include "cpu_threads.h"
 
 namespace {
@@ -49,38 +50,6 @@ template <class T> struct Group {
     alignas(64) T share[lanes];  // the row's weight in the loss; 0 if the row is ignored
     alignas(64) T loss[lanes], scale[lanes], at_label[lanes];
 };
-
-template <class T> INLINE Vector<T> load_row(const T* row, int64_t i, int64_t k, T fill) {
-    return i + Simd<T>::lanes <= k ? load(row + i) : load_first(row + i, k - i, fill);
-}
-
-template <class T> INLINE void store_row(T* row, int64_t i, int64_t k, Vector<T> v) {
-    if (i + Simd<T>::lanes <= k)
-        store(row + i, v);
-    else
-        store_first(row + i, k - i, v);
-}
-
-// The maximum of a row; NaN if it has one.
-template <class T> INLINE T maximum_of(const T* f, int64_t k) {
-    constexpr int lanes = Simd<T>::lanes;
-    const T infinity = std::numeric_limits<T>::infinity();
-    Vector<T> most[2] = {splat(-infinity), splat(-infinity)};
-    Mask<T> bad{};
-    int64_t i = 0;
-    for (; i + 2 * lanes <= k; i += 2 * lanes)
-        for (int part = 0; part < 2; ++part) {
-            Vector<T> v = load(f + i + part * lanes);
-            bad |= is_nan(v);
-            most[part] = larger(v, most[part]);
-        }
-    for (int part = 0; i < k; i += lanes, ++part) {
-        Vector<T> v = load_row(f, i, k, -infinity);
-        bad |= is_nan(v);
-        most[part] = larger(v, most[part]);
-    }
-    return bits_of(bad) ? std::numeric_limits<T>::quiet_NaN() : lane_maximum(larger(most[0], most[1]));
-}
 
 // Write e^(f - max f) to `to` unless it is null, and return the sum over the classes minus 1. The classes at the maximum
 // are counted, and not summed, so that the sum keeps its digits where one class has nearly all of the probability.
@@ -194,7 +163,7 @@ template <class T> void work(void* argument) {
             }
             const T* f = call.logits + row * k;
             if (k > few_classes) {
-                group.peak[r] = maximum_of(f, k);
+                group.peak[r] = maxima_of(f, k).peak();
                 if (std::isfinite(group.peak[r]))
                     group.more[r] = exponentials_of(f, k, group.peak[r], call.grad ? call.grad + row * k : nullptr);
             }
