@@ -25,11 +25,12 @@ def test_golden_probabilities_whatever_the_dtype_of_the_margins():
     assert clf.predict_proba(f).dtype == np.float64
 
 
-def test_suspects_with_golden_losses():
+def test_suspects_with_golden_leads():
     clf = Fixed().fit(np.eye(3), [10, 20, 30])
     f = np.array([[3, 1.5, -2], [2.0, 0, 0], [2, 0, -5], [0, 0, 0]])
-    # Losses: 1.55 by the table of golden values; h = 0 twice, further out with -5; beta (1 - 3^-1/2) = 0.845.
+    # The leads are 1.5, 2, 7 and 0, and h = 0 twice.
     assert clf.suspect_labels(f, [20, 30, 30, 10]).tolist() == [2, 1, 0, 3]
+    assert clf.suspect_labels(f, [10, 10, 10, 10])[:2].tolist() == [3, 0]  # 0, -1.5, and -2 twice
     np.testing.assert_allclose(clf.label_quality(f, [20, 30, 30, 10]), [0.0503907946894, 0, 0, 1 / 3], atol=1e-11)
 
 

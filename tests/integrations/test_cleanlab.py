@@ -3,6 +3,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
@@ -13,7 +14,7 @@ from cleanlab.filter import find_label_issues
 from cleanlab.rank import get_label_quality_scores
 
 from mgce import MGCEClassifier
-from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
+from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.noise import corrupt, symmetric
 from mgce.risk import estimate_transition
@@ -44,13 +45,28 @@ def test_many_labels_have_h_of_zero_and_none_has_q_of_zero(digits):
     assert (q.argmax(1) == f.argmax(1)).all()
 
 
-def test_the_scores_of_cleanlab_are_in_the_order_of_the_loss(digits):
+def test_labels_of_probability_zero_are_ordered_by_their_distance_in_units_of_the_spread(digits):
     _, labels, _, f = digits
-    loss = mgce_loss(torch.from_numpy(f), torch.from_numpy(labels), reduction="none", beta=1.4).numpy()
     score = get_label_quality_scores(labels, untied_probs(f, beta=1.4), method="self_confidence")
-    other = f.argmax(1) != labels  # as the docstring says: labels that are not the most probable class
-    assert np.unique(score[other]).size == other.sum()
-    assert (np.argsort(score[other]) == np.argsort(-loss[other])).all()
+    zero = own(minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), labels) == 0
+    distance = [(max(row) - row[label]) / (1 + np.std(row)) for row, label in zip(f, labels, strict=True)]
+    assert np.unique(score[zero]).size == zero.sum() > 100
+    assert (np.argsort(score[zero]) == np.argsort(-np.array(distance)[zero])).all()
+
+
+def test_the_order_finds_more_wrong_labels_than_that_of_h(digits):
+    _, labels, flipped, f = digits
+    h, q = minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), untied_probs(f, beta=1.4)
+    by_h, by_q = (average_precision_score(flipped, -own(probs, labels)) for probs in (h, q))
+    assert by_q > by_h + 0.01
+
+
+@pytest.mark.parametrize("far", [1e300, 1.7e308, np.inf])
+def test_huge_and_masked_logits(far):
+    f = [[3.0, -far, 0.0], [min(far, 1e300), 0.0, -far]]
+    q = untied_probs(torch.tensor(f, dtype=torch.float64))
+    assert np.isfinite(q).all() and (q >= 0).all() and (q.argmax(1) == 0).all()
+    np.testing.assert_allclose(q.sum(1), 1, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("filter_by", FILTERS)

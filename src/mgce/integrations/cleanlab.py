@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from mgce._validation import check_beta, check_logits
-from mgce.functional import minimax_probs, normalized_logits
+from mgce.functional import minimax_probs
 from mgce.numerics.root import DEFAULT_BETA
 
 # What a class of h = 0 gets, at most: far below what matters to cleanlab's thresholds, which are means of
@@ -21,36 +21,42 @@ TIE_BREAK = 1e-6
 
 
 def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
-    r"""Return the minimax probabilities h, with zeros replaced by positive numbers that fall with the margin loss.
+    r"""Return the minimax probabilities h, with zeros replaced by positive numbers that fall with the class's margin.
 
-    .. math:: q_y = h_\beta(f)_y + 10^{-6}\, e^{-\ell_\beta(f, y)} \quad \text{for all classes but the most probable,}
+    .. math:: q_y = h_\beta(f)_y + 10^{-6} \exp\Bigl(-\frac{\max_c f_c - f_y}{1 + \sigma(f)}\Bigr)
+        \quad \text{for all classes but the most probable,}
 
     which gets the rest of the sum 1. cleanlab ranks rows by the probability of their label. With h, this probability is
-    exactly 0 for many rows, so the most suspect rows tie. The margin loss :math:`\ell_\beta` still differs between
-    them. So q ranks rows by the margin loss, except rows whose label is the most probable class.
+    exactly 0 for many rows, so the most suspect rows tie. How far the label's logit lies below the largest one still
+    differs between them. This distance is divided by :math:`1 + \sigma(f)`, with the standard deviation of the row's
+    logits: otherwise rows far from the training data, whose logits all differ much, would come first.
 
     Args:
         logits: f, shape (n, k): n rows that the model was not trained on, k classes.
         beta: loss parameter in [1, inf] that the model was trained with.
 
     Returns:
-        q, float64, shape (n, k): positive unless a loss is above 700, and rows sum to one.
+        q, float64, shape (n, k): positive where the logit is finite, and rows sum to one.
 
     Raises:
         TypeError, ValueError, RuntimeError: as :func:`mgce.functional.minimax_probs`.
 
     Example:
         >>> untied_probs(torch.tensor([[3.0, 0.0, -2.0]]), beta=1.4)
-        array([[9.99999943e-01, 4.97870684e-08, 6.73794700e-09]])
+        array([[9.99999431e-01, 3.74538934e-07, 1.94608416e-07]])
 
-    Reference: paper, equations (14) and (19); Northcutt, Jiang and Chuang, "Confident learning", JAIR 2021.
+    Reference: paper, equation (14); Northcutt, Jiang and Chuang, "Confident learning", JAIR 2021.
     """
     f = torch.as_tensor(logits)
     beta = check_beta(beta)  # type: ignore[assignment]
     check_logits(f, -1)
     f = f.detach().double().cpu()
-    probs: Tensor = minimax_probs(f, beta=beta, dim=-1) + TIE_BREAK * normalized_logits(f, beta=beta, dim=-1).exp()
     top = f.argmax(-1, keepdim=True)
+    below = f.gather(-1, top) - f
+    below = torch.where(below.isfinite(), below, torch.nan)  # a class whose logit is -inf stays at 0
+    spread = (below - below.nanmean(-1, keepdim=True)).square().nanmean(-1, keepdim=True).sqrt()
+    untied = (-below / (1 + spread)).exp().nan_to_num(0.0)
+    probs: Tensor = minimax_probs(f, beta=beta, dim=-1) + TIE_BREAK * untied
     probs.scatter_(-1, top, 0.0)
     return np.asarray(probs.scatter(-1, top, 1 - probs.sum(-1, keepdim=True)).numpy())
 
