@@ -42,6 +42,10 @@ def test_the_bound_misses_no_more_than_delta_at_any_rates_and_weight_by_sums_ove
         (50, 0.5, (0.2, 0.2), 1.02),
         (50, 0.9, (0.1, 0.1), 1.02),
         (100, 0.8, (0.05, 0.05), 1.02),
+        (50, 0.8, (0.2, 0.2), 1.02),
+        (80, 0.9, (0.1, 0.1), 1.02),
+        (300, 0.9, (0.03, 0.8), 0.96),
+        (300, 0.1, (0.8, 0.03), 0.96),
     ],
 )
 def test_draws_stay_below_the_bound_which_is_narrower_where_cells_differ(m, weight, rates, most):
@@ -52,6 +56,16 @@ def test_draws_stay_below_the_bound_which_is_narrower_where_cells_differ(m, weig
     pooled = np.array([clopper_pearson_upper(sum(errors), m, delta) for errors, *_ in draws])
     assert (bounds < truth).sum() <= stats.binom.ppf(0.999, repetitions, delta)
     assert bounds.mean() <= most * pooled.mean()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weight", [0.275, 0.5, 0.725, 0.85])  # three of them lie between two weights that r is for
+@pytest.mark.parametrize("rates", [(0.02, 0.7), (0.5, 0.1)])
+def test_the_bound_holds_for_weights_between_those_that_its_ratio_is_computed_for(weight, rates):
+    rng, repetitions, delta = np.random.default_rng(5), 200, 0.2
+    truth = weight * rates[0] + (1 - weight) * rates[1]
+    bounds = np.array([stratified_upper(*draw(rng, 120, 400, weight, rates), delta) for _ in range(repetitions)])
+    assert (bounds < truth).sum() <= stats.binom.ppf(0.999, repetitions, delta)
 
 
 def test_a_cell_that_is_hardly_looked_up_is_pooled():

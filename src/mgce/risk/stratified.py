@@ -2,6 +2,7 @@ r"""Bound an error rate exactly by looked-up rows of two groups: rows whose labe
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +19,13 @@ FAR = 1 / 50
 IMPLAUSIBLE = 1 / 50
 # Deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
 GOOD = 2.5
-# Looked-up rows that a cell needs in the mean. With five of 50, the mean bound was some 2.5 % above Clopper and
-# Pearson's in a trial of 60 draws.
-FEWEST = 8
+# Looked-up rows that a cell needs in the mean. With eight, cells of equal error rates made the mean bound up to 7 %
+# larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
+FEWEST = 16
+# Weights for which r is computed, each for the true weights that are nearest to it. With r for equal cells alone, a
+# cell of a tenth of 1,500 rows made the bound 6 % wider than Clopper and Pearson's, not 5 % narrower.
+WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
+FEW_ROWS = 100  # fewer rows cannot tell these weights apart: r is then that of equal cells
 PRIOR = 0.5  # Jeffreys'; it only orders the outcomes
 STEPS = 0.01  # deviations between weights that are tabled: a hundredth of the smaller part of the width
 TOLERANCE = 1e-3  # how much too large the bound may be for the sake of time, relatively; never too small
@@ -56,7 +61,7 @@ def stratified_upper(
     (Buehler). The size n_1 is binomial with the weight w, so p_w, its tail in the direction that makes theta smaller,
     is at least uniform. f does not rise, and its integral is at most 1 - gamma. Hence the truth is refuted with
     probability `E[delta f(p_w)] + gamma delta <= delta`. f is that of the sum of two normal deviations; their
-    ratio r(e) is fixed beforehand:
+    ratio r(e) is fixed beforehand, for each of some weights; a true weight gets the r of the nearest:
 
     .. math:: \delta f(u) = \frac{1 - \epsilon - \gamma}{1 + u_0}\,
         \bar\Phi\big(z_\delta \sqrt{1 + r^2} - r \max(z_u, -\zeta)\big), \qquad
@@ -65,8 +70,8 @@ def stratified_upper(
     The share gamma of delta pays for intervals of e_1 and e_2, outside of which all is refuted (Berger and Boos). A bad
     r makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
     largest at the lower corner and theta at the upper one: U is rounded up, by a thousandth unless that takes too many
-    rectangles. For a weight w below `8 / m` or above `1 - 8 / m` the test of the null is Clopper and Pearson's of all m
-    rows.
+    rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test of the null is Clopper and Pearson's of all
+    m rows.
 
     Args:
         errors: k_1 and k_2, errors among the looked-up rows of each cell.
@@ -85,7 +90,7 @@ def stratified_upper(
 
     Example:
         >>> round(stratified_upper((2, 40), (200, 100), (2000, 1000)), 3)
-        0.173
+        0.172
         >>> round(clopper_pearson_upper(42, 300), 3)
         0.177
 
@@ -98,15 +103,15 @@ def stratified_upper(
         got = (tuple(errors), tuple(looked_up), tuple(rows))
         raise ValueError(_validation.expected("errors, looked_up, rows", "two counts each, none above the next", got))
     m, n = sum(looked_up), sum(rows)
-    if not pooled:
-        return _Cells(errors, looked_up, rows, delta, share or m / n).upper()
     low, high = _weight_range(rows[0], n, FAR * delta / 2)
-    edge = FEWEST / m
+    edge = FEWEST / m if pooled else 0.0
     bounds = []
     if low < edge or high > 1 - edge:
         bounds.append(clopper_pearson_upper(sum(errors), m, delta * (1 - FAR)))
-    if high >= edge and low <= 1 - edge:
-        bounds.append(_Cells(errors, looked_up, rows, delta, m / n).upper())
+    for weight, start, end in _weight_bins(n):
+        within = max(low, start, edge), min(high, end, 1 - edge)
+        if within[0] <= within[1]:
+            bounds.append(_Cells(errors, looked_up, rows, delta, share or m / n, weight, within).upper())
     return max(bounds)
 
 
@@ -119,6 +124,8 @@ class _Cells:
     rows: tuple[int, int]
     delta: float
     share: float
+    weight: float  # of the first cell, about: it determines r
+    within: tuple[float, float]  # where the weight of the first cell is
 
     def upper(self) -> float:
         """Return the largest error rate that is not refuted, searched in rectangles of the two cells' error rates."""
@@ -205,19 +212,23 @@ class _Cells:
         far_a, far_b = (x[place] for x, place in zip(far, own, strict=True))
         widest, narrowest = np.maximum(far_b - a, far_a - b), np.maximum(0, np.maximum(b - far_a, a - far_b))
         first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
-        least, most = ((x[own[0]] + y[own[1]]) / 2 for x, y in zip(first, second, strict=True))
+        w = self.weight
+        least, most = (w * x[own[0]] + (1 - w) * y[own[1]] for x, y in zip(first, second, strict=True))
         deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)
         accepted = np.maximum(*(self._weight_deviation(r, deviation) for r in ends))
         lower, upper = self._weights(accepted)
-        theta = np.where(b >= far_a, lower * far_a + (1 - lower) * far_b, upper * far_a + (1 - upper) * far_b)
-        theta = np.where((b >= far_a) | (a >= far_b), theta, np.maximum(far_a, far_b))
-        return np.where(accepted > -GOOD, theta, 0.0)
+        start, end = self.within
+        refuted = (accepted <= -GOOD) | np.where(b >= far_a, lower > end, (a >= far_b) & (upper < start))
+        w = np.where(b >= far_a, np.maximum(lower, start), np.minimum(upper, end))
+        theta = np.where((b >= far_a) | (a >= far_b), w * far_a + (1 - w) * far_b, np.maximum(far_a, far_b))
+        return np.where(refuted, 0.0, theta)
 
     def _ratio(self, gap: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the ratio r of two deviations, for error rates that differ by `gap` and cells of equal size."""
-        return np.asarray(np.sqrt(self.share) * gap / 2 / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
+        """Return the ratio r of two deviations, for error rates that differ by `gap`."""
+        spread = np.sqrt(self.share * self.weight * (1 - self.weight))
+        return np.asarray(spread * gap / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
 
     def _weight_deviation(self, r: FloatArray, deviation: FloatArray) -> FloatArray:
         """Return how many standard deviations from n_1 / n a cell's weight may be, if p_K is Phi(-`deviation`)."""
@@ -246,6 +257,14 @@ class _Cells:
         from scipy import special
 
         return _weight_ranges(self.rows[0], sum(self.rows), special.ndtr(-self._levels))
+
+
+def _weight_bins(n: int) -> list[tuple[float, float, float]]:
+    """Return weights of the first cell for which r is computed, each with the ends of the true weights it is for."""
+    weights = WEIGHTS if n >= FEW_ROWS else (0.5,)
+    middles = ((a + b) / 2 for a, b in itertools.pairwise(weights))
+    ends = [0.0, *middles, 1.0]
+    return list(zip(weights, ends, ends[1:], strict=False))
 
 
 def _binomial(count: IntArray, m: int, p: FloatArray) -> FloatArray:
