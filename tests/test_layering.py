@@ -159,10 +159,11 @@ ROOMS = {
         "study",
     ),
     "mgce.cli": (
-        "changed_tables commands env list_options noise_options outputs terminal",
-        "table_options encoding",
+        "changed_tables commands env list_options noise_options terminal",
+        "encoding outputs progress table_options",
         "embedded",
         "annotated labelled_images",
+        "fit_files fit_printed",
         "certify compare embed fit predict reproduce review train",
         "benchmark demo report",
         "main",

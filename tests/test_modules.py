@@ -15,6 +15,8 @@ TESTED_IN = {
     "cli/changed_tables": "cli/test_fit.py",
     "cli/encoding": "cli/test_embed.py",
     "cli/env": "cli/test_compare.py",
+    "cli/fit_files": "cli/test_fit.py",
+    "cli/fit_printed": "cli/test_fit.py",
     "cli/labelled_images": "cli/test_train.py",
     "cli/list_options": "cli/test_compare.py",
     "cli/main": "cli/test_commands.py",

@@ -239,7 +239,7 @@ CSV = {
     "cli/changed_tables.py",
     "cli/clean.py",
     "cli/demo.py",
-    "cli/fit.py",
+    "cli/fit_files.py",
     "experiments/compared.py",
 }
 
