@@ -162,7 +162,7 @@ ROOMS = {
         "changed_tables commands env list_options noise_options terminal",
         "encoding outputs progress table_options",
         "embedded",
-        "annotated labelled_images",
+        "annotated labelled_images labelled_rows",
         "fit_files fit_printed",
         "certify compare embed fit predict reproduce review train",
         "benchmark demo report",

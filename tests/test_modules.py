@@ -18,6 +18,7 @@ TESTED_IN = {
     "cli/fit_files": "cli/test_fit.py",
     "cli/fit_printed": "cli/test_fit.py",
     "cli/labelled_images": "cli/test_train.py",
+    "cli/labelled_rows": "cli/test_certify.py",
     "cli/list_options": "cli/test_compare.py",
     "cli/main": "cli/test_commands.py",
     "cli/noise_options": "cli/test_certify.py",
