@@ -27,7 +27,8 @@ from mgce.encoders.libraries import BUILT_IN
 from mgce.review.decision_file import read_decisions
 from mgce.tables import report
 from mgce.tables.annotations import with_doubts
-from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.fit import TableFit, run
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.summary import summary
 from mgce.tables.suspects_report import next_steps
 

@@ -18,7 +18,8 @@ from mgce.runs.machine import describe
 from mgce.tables import report
 from mgce.tables.annotations import Annotated
 from mgce.tables.embeddings import COLUMN
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.listing import suspects_csv
 from mgce.tables.suspects_report import WORST
 

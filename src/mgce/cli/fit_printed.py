@@ -13,7 +13,8 @@ from rich.text import Text as Plain
 from mgce.cli.terminal import Terminal
 from mgce.tables import report
 from mgce.tables.annotations import annotator_sentences
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.suspects_report import (
     checked_sentences,
     line_cells,

@@ -18,7 +18,8 @@ from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
 from mgce.tables.consensus import Consensus
 from mgce.tables.consensus_classifier import ConsensusClassifier
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of
 
 ROW, ANNOTATOR, LABEL = "row", "annotator", "label"  # columns of a long file
