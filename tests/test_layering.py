@@ -92,9 +92,9 @@ ROOMS = {
     "mgce.datasets": (
         "excel_files images separators sources splits vectors",
         "reading",
-        "typed_tables",
+        "text_tables typed_tables",
         "cifar idx image_folders svhn table_files",
-        "cifar_n tables",
+        "cifar_n tables written_tables",
         "openml uci uci_copies",
         "registry",
     ),

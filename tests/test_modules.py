@@ -26,6 +26,8 @@ TESTED_IN = {
     "cli/table_options": "cli/test_compare.py",
     "datasets/images": "datasets/test_image_folders.py",
     "datasets/splits": "training/test_image_data.py",
+    "datasets/text_tables": "datasets/test_table_files.py",
+    "datasets/written_tables": "datasets/test_table_files.py",
     "estimators/directions": "estimators/test_embedding.py",
     "estimators/log_margins": "estimators/test_forest.py",
     "estimators/penalized": "estimators/test_embedding.py",

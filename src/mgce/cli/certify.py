@@ -19,7 +19,8 @@ from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.cli.outputs import Json, Quiet, check_json, check_output, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
-from mgce.datasets.table_files import TextFormat, is_table
+from mgce.datasets.table_files import is_table
+from mgce.datasets.text_tables import TextFormat
 from mgce.review.decision_file import read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs

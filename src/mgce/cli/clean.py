@@ -19,7 +19,7 @@ from mgce._validation import expected
 from mgce.cli.list_options import parse_names
 from mgce.cli.outputs import Json, Quiet, check_json, check_output, check_table, terminal, write_json
 from mgce.cli.review import ENDING
-from mgce.datasets.table_files import to_table_file
+from mgce.datasets.written_tables import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects

@@ -19,7 +19,7 @@ from mgce.cli.outputs import Json, Quiet, check_folder, check_json, check_output
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
-from mgce.datasets.table_files import TextFormat
+from mgce.datasets.text_tables import TextFormat
 from mgce.experiments import render
 from mgce.experiments.compare import Comparison, in_order, run
 from mgce.experiments.compared import FILES, Compared

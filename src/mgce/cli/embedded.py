@@ -15,7 +15,8 @@ from mgce._validation import expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.list_options import parse_names
 from mgce.datasets.reading import Reading, cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, accounted, read_accounted
+from mgce.datasets.table_files import accounted, read_accounted
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features
 from mgce.encoders.inputs import Inputs

@@ -22,7 +22,8 @@ from mgce.cli.outputs import Json, Quiet, check_output, terminal, write_json
 from mgce.cli.progress import steps_shown
 from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Sheet, Text, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
-from mgce.datasets.table_files import TextFormat, table_name
+from mgce.datasets.table_files import table_name
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.libraries import BUILT_IN
 from mgce.review.decision_file import read_decisions
 from mgce.tables import report

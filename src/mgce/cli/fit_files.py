@@ -11,7 +11,7 @@ import pandas as pd
 from mgce._files import write_files
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.outputs import check_json, check_output, check_table
-from mgce.datasets.table_files import TextFormat
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.runs.machine import describe

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from mgce._validation import expected
 from mgce.cli.embedded import Source, read_new
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import TextFormat, read_accounted, require_column
+from mgce.datasets.table_files import read_accounted, require_column
+from mgce.datasets.text_tables import TextFormat
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import TableModel

@@ -12,7 +12,8 @@ import pandas as pd
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
-from mgce.datasets.table_files import require_column, to_csv
+from mgce.datasets.table_files import require_column
+from mgce.datasets.written_tables import to_csv
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
