@@ -128,9 +128,9 @@ def run(
         model = replace(refit(choice, learnt_from, plan), sets=sets, right_labels=q, encoder=encoder)
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
-    found, judgement = None, learnt.judgement
+    found = None
     if checked is not None:
-        label, judgement = held_out.known.label, checked.settled(judgement, rows)
+        label = held_out.known.label
         found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     return TableFit(
@@ -140,7 +140,7 @@ def run(
         quality=quality(held_out.known.margins, rows.target[rows.held_out], measured.beta),
         certificate=certificate,
         measures=measures,
-        judgement=judgement,
+        judgement=learnt.judgement if checked is None else checked.settled(learnt.judgement, rows),
         listing=listing,
         row_names=rows.names,
         n_train=len(learnt_from.train),
