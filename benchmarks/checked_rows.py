@@ -1,19 +1,19 @@
 """Bounds by the number of checked rows, on CIFAR-10N: the picture of docs/certificates.md.
 
-`python -m benchmarks.checked_rows EMBEDDINGS CIFARN` reads what `benchmarks.human_noise` reads, draws samples of 3,000
-rows of one of its worlds, and checks more and more rows of each. Mean bounds are written to
+`python -m benchmarks.checked_rows EMBEDDINGS CIFARN` reads the folders of `benchmarks.cifar10n`, draws samples of
+3,000 rows of one of its worlds, and checks more and more rows of each. Mean bounds are written to
 results/certificates/checked-rows.json. `--picture` only draws the picture anew.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-from benchmarks.human_noise import HELD_OUT, looked_up, world
+from benchmarks.cifar10n import HELD_OUT, command, world
+from benchmarks.human_noise import looked_up
 from benchmarks.picture import AMBER, BLUE, GREEN, GREY, Line, lines
 
 RESULTS = Path(__file__).parents[1] / "results" / "certificates" / "checked-rows.json"
@@ -29,11 +29,8 @@ SHOWN = (
 
 def main() -> None:
     """Measure, and draw the picture."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.checked_rows", description=__doc__)
-    parser.add_argument("embeddings", type=Path, nargs="?")
-    parser.add_argument("cifarn", type=Path, nargs="?")
+    parser = command("checked_rows", __doc__, "--picture", "draw the picture")
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--picture", action="store_true", help="only draw the picture anew")
     options = parser.parse_args()
     if not options.picture:
         right, given, probs = world(options.embeddings, options.cifarn, LABELS, MODEL)

@@ -20,7 +20,7 @@ import torch
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import KFold, cross_val_predict
 
-from benchmarks.human_noise import features
+from benchmarks.cifar10n import features
 from mgce.noise.confident import confident_labels
 from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels

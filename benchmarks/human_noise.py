@@ -1,47 +1,29 @@
 """Certificates under people's noise: which hold, which refuse, and how wide they are, on CIFAR-10N.
 
-`python -m benchmarks.human_noise EMBEDDINGS CIFARN` reads frozen features of CIFAR-10's training set, from files
-`train-FROM-TO-128.npz` with arrays x and y, and `CIFAR-10_human.pt`. Models see the labels that people gave to the
-first 6,000 rows. All later rows are the world: samples of it are drawn with replacement; rates, T and true errors are
-its own.
-Each finished cell is written to results/certificates/human-noise.json. A second call goes on where the first stopped,
-and measures anew what has fewer draws than asked for. `--page` writes the table of docs/certificates.md.
+`python -m benchmarks.human_noise EMBEDDINGS CIFARN` reads the folders of `benchmarks.cifar10n`, and draws samples of
+its worlds. Each finished cell is written to results/certificates/human-noise.json. A second call goes on where the
+first stopped, and measures anew what has fewer draws than asked for. `--page` writes the table of docs/certificates.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
 from scipy import stats
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import StandardScaler
 
-from benchmarks.markdown import table
+from benchmarks.cifar10n import HELD_OUT, LABELS, MODELS, IntArray, command, true_transition, world
+from benchmarks.markdown import table, write_between
 from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence
 
-IntArray = NDArray[np.int64]
-LABELS = {"worst": "worse_label", "random": "random_label1", "aggregate": "aggre_label"}
-MODELS: dict[str, Callable[[], Any]] = {
-    "LDA": lambda: LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto"),
-    "logistic": lambda: LogisticRegression(C=1e-3, max_iter=200),
-    "neighbours": lambda: KNeighborsClassifier(50),
-}
 LOOKED_UP = (50, 300)
-TRAINED = 6000
 OUT = Path(__file__).parents[1] / "results" / "certificates" / "human-noise.json"
 PAGE = Path(__file__).parents[1] / "docs" / "certificates.md"
 BEGIN, END = "<!-- human noise -->\n", "<!-- /human noise -->\n"
 DELTA = 0.05
-HELD_OUT = 3000
 CELLS = "label set, model"
 COLUMNS = (
     "true error",
@@ -55,23 +37,18 @@ COLUMNS = (
 )
 BOUNDS = ("mean bound", "Clopper-Pearson", "PPI++", "at every look", "at every look, these rows alone")
 RESERVED = slice(1000, HELD_OUT)  # rows that are never looked up
-SHOWN = (50, 300)
 
 
 def main() -> None:
     """Fit, draw, write the counts, and print a table."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.human_noise", description=__doc__)
-    parser.add_argument("embeddings", type=Path, nargs="?")
-    parser.add_argument("cifarn", type=Path, nargs="?")
+    parser = command("human_noise", __doc__, "--page", "write the table of the page")
     parser.add_argument("--draws", type=int, default=1000, help="samples of a cell, for stated noise")
     parser.add_argument("--looks", type=int, default=1000, help="samples of a cell, for looked-up rows")
-    parser.add_argument("--page", action="store_true", help="only write the table of the page anew")
     options = parser.parse_args()
     cells = json.loads(OUT.read_text())["cells"] if OUT.is_file() else []
     if not options.page:
         measure(options, cells)
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}{render(cells)}\n{END}{rest.partition(END)[2]}")
+    write_between(PAGE, BEGIN, f"{render(cells)}\n", END)
 
 
 def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
@@ -91,24 +68,6 @@ def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
             done["looks"] = options.looks
         print(json.dumps(done), flush=True)
         OUT.write_text(json.dumps({"delta": DELTA, "cells": cells}, indent=1) + "\n")
-
-
-def world(embeddings: Path, cifarn: Path, labels: str, model: str) -> tuple[IntArray, IntArray, Any]:
-    """Return the right and given labels of all rows that a model has not seen, and its probabilities."""
-    x, y = features(embeddings)
-    human = torch.load(cifarn / "CIFAR-10_human.pt", weights_only=False)
-    given = np.asarray(human[LABELS[labels]]).astype(np.int64)[: y.size]
-    scale = StandardScaler().fit(x[:TRAINED])
-    fitted = MODELS[model]().fit(scale.transform(x[:TRAINED]), given[:TRAINED])
-    return y[TRAINED:], given[TRAINED:], fitted.predict_proba(scale.transform(x[TRAINED:]))
-
-
-def features(folder: Path) -> tuple[NDArray[np.float32], IntArray]:
-    """Return the features and right labels of all rows, from the first one on."""
-    files = sorted(folder.glob("train-*-128.npz"), key=lambda path: int(path.name.split("-")[1]))
-    parts = [np.load(path) for path in files]
-    x, y = (np.concatenate([part[name] for part in parts]) for name in ("x", "y"))
-    return x.astype(np.float32), y.astype(np.int64)
 
 
 def cell(right: IntArray, given: IntArray, probs: Any, draws: int) -> dict[str, Any]:
@@ -132,13 +91,6 @@ def cell(right: IntArray, given: IntArray, probs: Any, draws: int) -> dict[str, 
         refused = certify(drawn, probs[rows], bounds=["argmax"], transition=transition).refuted is not None
         shares["drawn from T: refused"] += refused / draws
     return {"true error": truth, "noise rate": rate, **shares}
-
-
-def true_transition(right: IntArray, given: IntArray, k: int) -> Any:
-    """Return T: how often each label was given to the rows of each class."""
-    counts = np.zeros((k, k))
-    np.add.at(counts, (right, given), 1)
-    return counts / counts.sum(1, keepdims=True)
 
 
 def looked_up(right: Any, given: Any, probs: Any, m: int, draws: int) -> dict[str, float]:

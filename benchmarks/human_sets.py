@@ -1,6 +1,6 @@
 """Coverage of prediction sets under people's noise, on CIFAR-10N with the worst labels.
 
-`python -m benchmarks.human_sets EMBEDDINGS CIFARN` reads what `benchmarks.human_noise` reads, and draws samples of
+`python -m benchmarks.human_sets EMBEDDINGS CIFARN` reads the folders of `benchmarks.cifar10n`, and draws samples of
 3,000 rows of its worlds. Sets are calibrated on the labels of people, with nothing stated or with the true T; on rows
 whose right labels are looked up; and on all right labels. The results are written to results/certificates/sets.json,
 and `--page` writes the table of docs/certificates.md.
@@ -8,15 +8,15 @@ and `--page` writes the table of docs/certificates.md.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.human_noise import HELD_OUT, PAGE, true_transition, world
-from benchmarks.markdown import table
+from benchmarks.cifar10n import HELD_OUT, command, true_transition, world
+from benchmarks.human_noise import PAGE
+from benchmarks.markdown import table, write_between
 from mgce.sets import calibrate
 
 OUT = Path(__file__).parents[1] / "results" / "certificates" / "sets.json"
@@ -28,11 +28,8 @@ HEADER = ("model", "calibrated on", "mean coverage", "coverage below 0.9", "mean
 
 def main() -> None:
     """Measure, and write the table of the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.human_sets", description=__doc__)
-    parser.add_argument("embeddings", type=Path, nargs="?")
-    parser.add_argument("cifarn", type=Path, nargs="?")
+    parser = command("human_sets", __doc__, "--page", "write the table of the page")
     parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--page", action="store_true", help="only write the table of the page anew")
     options = parser.parse_args()
     if not options.page:
         cells = [
@@ -42,9 +39,8 @@ def main() -> None:
         ]
         head = {"labels": LABELS, "alpha": ALPHA, "delta": DELTA, "n": HELD_OUT, "draws": options.draws}
         OUT.write_text(json.dumps(head | {"cells": cells}, indent=1) + "\n")
-    before, _, rest = PAGE.read_text().partition(BEGIN)
     cells = json.loads(OUT.read_text())["cells"]
-    PAGE.write_text(f"{before}{BEGIN}{render(cells)}\n{END}{rest.partition(END)[2]}")
+    write_between(PAGE, BEGIN, f"{render(cells)}\n", END)
 
 
 def measure(right: Any, given: Any, probs: Any, draws: int) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.loop_page import page, summary
+from benchmarks.markdown import write_between
 from mgce import (
     ModelKeeper,
     SelfAdaptiveLoss,
@@ -385,8 +386,7 @@ def main() -> None:
 def write(runs: list[dict[str, Any]], development: list[dict[str, Any]]) -> None:
     """Write the page, and the short table of another one."""
     PAGE.write_text(page(runs, development))
-    before, _, rest = CHOOSING.read_text().partition(BEGIN)
-    CHOOSING.write_text(f"{before}{BEGIN}\n{summary(runs)}\n\n{END}{rest.partition(END)[2]}")
+    write_between(CHOOSING, BEGIN, f"\n{summary(runs)}\n\n", END)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from sklearn.datasets import make_circles, make_gaussian_quantiles, make_hastie_
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from benchmarks.markdown import table
+from benchmarks.markdown import table, write_between
 from mgce import noise
 from mgce.datasets import load, load_images, preprocessor
 from mgce.estimators import MGCEForestClassifier
@@ -213,8 +213,7 @@ def main() -> None:
     figures = render([json.loads(line) for line in options.results.read_text().splitlines()])
     print(figures)
     if options.results == RESULTS:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}{figures}{END}{rest.partition(END)[2]}")
+        write_between(PAGE, BEGIN, figures, END)
 
 
 def wrong_labels(X: Any, right: Any, kind: str, rate: float, seed: int) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.markdown import table
+from benchmarks.markdown import table, write_between
 from benchmarks.tables import Rows, noisy_rows
 from mgce.review.decision_file import Decision
 from mgce.review.sheet import chosen
@@ -115,9 +115,7 @@ def _decided(fit: TableFit, right: Any) -> list[Decision]:
 
 def write_page() -> None:
     """Write the table into the page."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    figures = render([json.loads(line) for line in RESULTS.read_text().splitlines()])
-    PAGE.write_text(f"{before}{BEGIN}{figures}{END}{rest.partition(END)[2]}")
+    write_between(PAGE, BEGIN, render([json.loads(line) for line in RESULTS.read_text().splitlines()]), END)
     print(f"Written to {PAGE}.")
 
 

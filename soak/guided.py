@@ -18,6 +18,7 @@ MODULES = (
     "mgce.tables.model",
     "mgce.estimators.trees",
     "mgce.datasets.table_files",
+    "mgce.datasets.text_tables",
     "mgce.datasets.tables",
     "mgce.datasets.idx",
     "mgce.datasets.cifar",

@@ -4,7 +4,7 @@ import pytest
 
 import commands
 from mgce.estimators import forest
-from mgce.tables import candidates, fit
+from mgce.tables import candidates, learning
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -13,7 +13,7 @@ def small_forests():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "LEAVES", (1, 5))
         patch.setattr(forest, "SELECTION_TREES", 10)
-        patch.setattr(fit, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
+        patch.setattr(learning, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
         yield
 
 

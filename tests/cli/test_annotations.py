@@ -83,3 +83,8 @@ def test_options_that_contradict(refuses, labelled):
     refuses("left out with label columns", "fit", "table.csv", "--label-columns", "ann,bob", "--annotations", "x.csv")
     refuses("left out with several labels", "fit", "table.csv", "--label-columns", "ann,bob", "--mended", "m.csv")
     refuses("dan", "fit", "table.csv", "--label-columns", "ann,dan")
+
+
+def test_the_results_do_not_overwrite_the_consensus(refuses, labelled):
+    named = ("--label-columns", "ann,bob", "--json", "table.consensus.csv")
+    refuses("Expected `json` to be the path of a file that serves for nothing else", "fit", "table.csv", *named)

@@ -8,13 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.progress import Progress
 from sklearn.metrics import accuracy_score
 
 from mgce import certify
 from mgce._rounding import percent_up
-from mgce.cli.fit import _on_a_terminal
-from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import read_frame
 from mgce.estimators import load
 from mgce.tables.fit import FitPlan, run
@@ -287,20 +284,3 @@ def test_quiet_says_nothing_and_writes_all(mgce, table, tmp_path):
     found = json.loads((tmp_path / "found.json").read_text())
     assert 0.7 < found["accuracy"] <= 1 and found["classes"] == ["no", "yes"]
     assert set(found["wrong_labels"]) == {"all", "no", "yes"}
-
-
-def test_progress_is_shown_on_standard_error_if_only_the_output_goes_to_a_file(monkeypatch):
-    class Tty(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", Tty())
-    to_file = Terminal(file=io.StringIO())
-    assert _on_a_terminal(to_file).is_terminal and not to_file.is_terminal
-    with Progress(console=_on_a_terminal(to_file)) as progress:
-        progress.add_task("Fitting", total=2)
-    assert "Fitting" in sys.stderr.getvalue() and to_file.file.getvalue() == ""
-    to_terminal = Terminal(file=Tty())
-    assert _on_a_terminal(to_terminal) is to_terminal
-    assert _on_a_terminal(Terminal(file=io.StringIO(), quiet=True)).quiet

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mgce.datasets import IMAGE_NAMES, NAMES, citation, load, load_images
-from mgce.datasets.table_files import TextFormat
+from mgce.datasets.text_tables import TextFormat
 
 ASKED = {"mnist", "fashion_mnist", "cifar10", "cifar100", "svhn", "tiny_imagenet", "webvision", "clothing1m"}
 

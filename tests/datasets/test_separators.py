@@ -4,7 +4,9 @@ import pandas as pd
 import pytest
 
 from mgce.datasets.separators import SEPARATORS, division
-from mgce.datasets.table_files import TextFormat, read_frame, text_changed
+from mgce.datasets.table_files import read_frame
+from mgce.datasets.text_tables import TextFormat
+from mgce.datasets.written_tables import text_changed
 
 NAMES = {  # first names that hold other separators or line breaks, quoted as RFC 4180 has it where they must be
     "plain": "a",

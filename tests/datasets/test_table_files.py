@@ -9,16 +9,9 @@ import pytest
 
 from mgce.datasets import load
 from mgce.datasets.separators import SEPARATORS
-from mgce.datasets.table_files import (
-    MISSING,
-    STDIN,
-    TextFormat,
-    is_table,
-    read_accounted,
-    read_frame,
-    table_name,
-    to_csv,
-)
+from mgce.datasets.table_files import STDIN, is_table, read_accounted, read_frame, table_name
+from mgce.datasets.text_tables import MISSING, TextFormat
+from mgce.datasets.written_tables import to_csv
 
 FRAME = pd.DataFrame({"size, in cm": [1.5, 2.25, -3.0], "town": ["Köln", "a;b", "c|d"], "count": [1, 2, 3]})
 

@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from mgce.datasets.table_files import STDIN, TextFormat, accounted, is_table, read_accounted, read_frame
+from mgce.datasets.table_files import STDIN, accounted, is_table, read_accounted, read_frame
+from mgce.datasets.text_tables import TextFormat
 
 FRAME = pd.DataFrame(
     {

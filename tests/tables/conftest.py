@@ -1,7 +1,7 @@
 import pytest
 
 from mgce.estimators import forest
-from mgce.tables import candidates, fit
+from mgce.tables import candidates, learning
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -10,5 +10,5 @@ def small_forests():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "LEAVES", (1, 5))
         patch.setattr(forest, "SELECTION_TREES", 10)
-        patch.setattr(fit, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
+        patch.setattr(learning, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
         yield

@@ -10,7 +10,8 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.estimators import MGCEClassifier
 from mgce.noise.right_labels import estimate_right_labels
-from mgce.tables.fit import OF_ALL_ROWS, FitPlan, run
+from mgce.tables.fit import FitPlan, run
+from mgce.tables.held_out import OF_ALL_ROWS
 from mgce.tables.report import headline, page, which_model
 from mgce.tables.rows import split_rows
 from mgce.tables.summary import summary

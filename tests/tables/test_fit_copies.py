@@ -13,7 +13,8 @@ from mgce.estimators import MGCEClassifier
 from mgce.tables import suspects
 from mgce.tables.candidates import Baseline, Candidate
 from mgce.tables.choice import choose
-from mgce.tables.fit import DISTINCT, FitPlan, run
+from mgce.tables.fit import FitPlan, run
+from mgce.tables.held_out import DISTINCT
 from mgce.tables.report import headline, page, wrong_labels
 from mgce.tables.rows import split_rows
 from mgce.tables.summary import summary

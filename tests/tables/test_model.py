@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from mgce import certify
 from mgce.datasets import preprocessor
-from mgce.datasets.table_files import to_csv
+from mgce.datasets.written_tables import to_csv
 from mgce.estimators import MGCEClassifier, load, save
 from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel, TablePipeline, predictions_frame, row_prints

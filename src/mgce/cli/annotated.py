@@ -13,9 +13,10 @@ from mgce._validation import expected
 from mgce.cli.embedded import LABEL as FOLDER
 from mgce.cli.embedded import Source
 from mgce.cli.list_options import parse_names
-from mgce.datasets.table_files import TextFormat, read_accounted
+from mgce.datasets.table_files import read_accounted
+from mgce.datasets.text_tables import TextFormat
 from mgce.tables.annotations import ANNOTATOR, LABEL, ROW, Annotated, annotated, of_columns, of_long_file
-from mgce.tables.fit import FitPlan
+from mgce.tables.fit_plan import FitPlan
 
 TARGET = "consensus"  # the column of the consensus, unless --target names it
 LabelColumns = Typed[

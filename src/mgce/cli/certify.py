@@ -7,40 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
 
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
-from mgce.cli.embedded import EMBEDDINGS, read_new
+from mgce.cli.embedded import EMBEDDINGS
+from mgce.cli.labelled_rows import column_of, given_predictions, predicted_rows
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
+from mgce.cli.outputs import Json, Quiet, check_json, check_output, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
-from mgce.cli.terminal import Terminal
-from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, is_table, read_accounted, require_column
+from mgce.datasets.table_files import is_table
+from mgce.datasets.text_tables import TextFormat
 from mgce.review.decision_file import read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.risk.check_plan import check_width
-from mgce.tables.columns import unlike_their_column
-from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
-from mgce.tables.model import TableModel
-from mgce.tables.notes import left_out_copies, without_label
-from mgce.tables.predictions import (
-    PREDICTION,
-    LabelledPredictions,
-    class_matrix,
-    read_class_table,
-    read_predictions,
-)
-from mgce.tables.rows import group_names, joined_groups, order_of
+from mgce.tables.predictions import LabelledPredictions, class_matrix, read_class_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,34 +97,31 @@ def certify(
         raise ValueError(expected("to_check", "left out with `checked` or `groups`", to_check))
     _check_outputs(json_file, to_check, [path for path in (table, model, transition, *decided) if path is not None])
     form = TextFormat(sep, decimal, encoding, sheet)
-    named = [name for name in (by, groups) if name is not None]
     if is_table(model):
-        frame, predictions, notes = _read_predictions(model, table, target, prediction, named, form)
-        clusters = None if groups is None else group_names(_column(frame, groups, "groups"))
+        rows = given_predictions(model, table, target, prediction, by, groups, form)
     else:
-        frame, clusters, predictions, notes = _predict(model, table, target, named, groups, form, embeddings)
-    options: dict[str, Any] = {"bounds": None if bounds is None else parse_names(bounds)}
+        rows = predicted_rows(model, table, target, by, groups, form, embeddings)
+    predictions = rows.predictions
+    options: dict[str, Any] = {"delta": delta, "bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
     if checked is not None:
-        decisions, _ = read_decisions(*decided)
-        options["checked"] = looked_up(frame, predictions, decisions, delta)
-    if clusters is not None:
-        options["groups"] = clusters
-    certificate = certify_probs(predictions.target, predictions.probs, delta=delta, anytime=anytime, **options)
-    parts = {} if by is None else _certify_parts(frame, predictions, by, delta, options)
+        options["checked"] = looked_up(rows.frame, predictions, read_decisions(*decided)[0], delta)
+    if rows.groups is not None:
+        options["groups"] = rows.groups
+    certificate = certify_probs(predictions.target, predictions.probs, anytime=anytime, **options)
+    parts = {} if by is None else _certify_parts(rows.frame, predictions, by, options)
     plan = ""
-    if certificate.looked_up is None and clusters is None:
-        plan = _rows_to_check(frame, predictions, width, delta, to_check)
+    if certificate.looked_up is None and rows.groups is None:
+        plan = _rows_to_check(rows.frame, predictions, width, delta, to_check)
     source = {"model": model.name, "table": (table or model).name}
-    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
-    console = Terminal(quiet=quiet or json_file == STDOUT)
-    console.print(str(certificate), markup=False)
+    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": rows.notes})
+    console = terminal(json_file, quiet)
+    console.print(str(certificate))
     if parts:
         console.print(_grid(parts, by or "", delta))
-    for sentence in notes:
-        console.print(f"Note: {sentence}", markup=False)
+    console.print_notes(rows.notes)
     if plan:
-        console.print(plan, markup=False)
+        console.print(plan)
 
 
 def _check_outputs(json_file: Path | None, to_check: Path | None, read: list[Path]) -> None:
@@ -161,83 +146,6 @@ def _rows_to_check(
     return f"{said} They are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
 
 
-def _predict(
-    model: Path,
-    table: Path | None,
-    target: str | None,
-    named: list[str],
-    groups: str | None,
-    form: TextFormat,
-    embeddings: str | None,
-) -> tuple[pd.DataFrame, NDArray[Any] | None, LabelledPredictions, list[str]]:
-    """Read a model and a table; return the labelled rows, their groups, the model's predictions for them, and notes.
-
-    The columns in `named` contain names of parts or groups, so they are read as text.
-    """
-    if table is None:
-        raise ValueError(expected("table", "a table of labelled rows", "none"))
-    fitted = TableModel.load(model).with_target(target)
-    # A column of parts or groups that is a feature too is read as the model has it.
-    named = [name for name in named if name not in fitted.columns.kinds]
-    classes = [fitted.columns.target, *named]
-    text = [*fitted.columns.text, *named]
-    source = read_new(Terminal(quiet=True), fitted, table, text, classes, form, embeddings, None)
-    frame = source.frame
-    fitted.require_room(len(frame))
-    notes = [*source.reading.notes, *source.notes, *cells_with_line_breaks(frame)]
-    n, labels = len(frame), fitted.columns.labels(frame)
-    frame, labels = frame[labels.notna()], labels[labels.notna()]
-    if frame.empty:
-        raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
-    n_labelled = len(frame)
-    first, clusters = _distinct(frame, fitted.columns.select(frame), labels, named, groups)
-    frame, labels = frame.iloc[first], labels.iloc[first]
-    selected = fitted.columns.select(frame)
-    notes += [
-        *without_label(n - n_labelled),
-        *left_out_copies(n_labelled - len(frame), n_labelled),
-        *unlike_their_column(frame, selected, fitted.columns.kinds),
-        *fitted.unseen(selected),
-        *fitted.unseen_labels(labels),
-        *fitted.require_unseen(selected, labels),
-    ]
-    return frame, clusters, fitted.labelled_predictions(selected, labels), notes
-
-
-def _distinct(
-    frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], named: list[str], groups: str | None
-) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
-    """Return the indices of the rows to keep, one for each set of copies, and the groups of these rows or None.
-
-    Two groups become one group if a row of one equals a row of the other, even with another label. Which copy is kept
-    does not depend on the order of the file.
-    """
-    others = frame[[name for name in dict.fromkeys(named) if name in frame.columns]]
-    order = order_of(selected, labels, others)
-    things, same = things_and_copies(selected.iloc[order], labels.iloc[order])
-    first = np.unique(same, return_index=True)[1]
-    first = first[np.argsort(order[first])]  # in the order of the file, in which notes speak of rows
-    if groups is None:
-        return order[first], None
-    names = group_names(_column(frame, groups, "groups").iloc[order])
-    return order[first], joined_groups(numbered(names), things)[first]
-
-
-def _read_predictions(
-    path: Path, table: Path | None, target: str | None, prediction: str | None, named: list[str], form: TextFormat
-) -> tuple[pd.DataFrame, LabelledPredictions, list[str]]:
-    """Read predictions and labels from one table; return the table's rows, the predictions, and notes."""
-    if table is not None:
-        raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
-    if target is None:
-        raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
-    classes = [target, prediction or PREDICTION]
-    text = [*classes, *named]
-    frame, reading = read_accounted(path, "predictions", text=text, classes=text, form=form)
-    notes = [*reading.notes, *cells_with_line_breaks(frame)]
-    return frame, read_predictions(frame, target, prediction), notes
-
-
 def _noise_options(
     classes: list[str],
     rate: float | str,
@@ -254,25 +162,19 @@ def _noise_options(
     return options
 
 
-def _column(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
-    """Return the column of this name; if there is none, raise an error that names the option."""
-    require_column(frame, name, option)
-    return frame[name]
-
-
 def _certify_parts(
-    frame: pd.DataFrame, predictions: LabelledPredictions, by: str, delta: float, options: dict[str, Any]
+    frame: pd.DataFrame, predictions: LabelledPredictions, by: str, options: dict[str, Any]
 ) -> dict[str, RiskCertificate]:
     """Return a certificate for each label, prediction or value of a column; rows without a value form a part."""
     own = by if by in PARTS and by not in frame.columns else None
     if by == predictions.column:  # labels by their own name, which do not tell the part where they may be wrong
         own = LABEL
     if own is not None:
-        parts = certify_each(predictions.target, predictions.probs, own, delta=delta, **options)
+        parts = certify_each(predictions.target, predictions.probs, own, **options)
         return {predictions.classes[place]: part for place, part in parts.items()}
-    column = _column(frame, by, "by")
+    column = column_of(frame, by, "by")
     names = np.array([str(name) if present else NO_VALUE for name, present in zip(column, column.notna(), strict=True)])
-    return certify_each(predictions.target, predictions.probs, names, delta=delta, **options)
+    return certify_each(predictions.target, predictions.probs, names, **options)
 
 
 def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:

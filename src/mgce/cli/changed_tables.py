@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from mgce.datasets.table_files import TextFormat, is_text_file, text_changed, to_csv, to_table_file
+from mgce.datasets.table_files import is_text_file
+from mgce.datasets.text_tables import TextFormat
+from mgce.datasets.written_tables import text_changed, to_csv, to_table_file
 
 
 def changed_table(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +17,9 @@ from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
+from mgce.cli.outputs import Json, Quiet, check_json, check_output, check_table, terminal, write_json
 from mgce.cli.review import ENDING
-from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import to_table_file
+from mgce.datasets.written_tables import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
@@ -61,57 +61,107 @@ def clean(
     asked = suspects.parent / f"{page}{ENDING}.csv"
     check_json(json_file, suspects, table, asked, *paths)
     check_output("out", table, suspects, asked, *paths)
-    lost = sum(one.decision != DROP for key, one in decided.items() if key not in {each.key for each in read})
-    if lost:
-        raise ValueError(expected("checked", "decisions on rows of this file of suspects", f"{lost:,} on other rows"))
-    # By key, so that the sample does not depend on how the file was sorted. What was dropped before is in no sample.
-    every = sorted((one for one in read if not one.is_dropped), key=lambda one: one.key)
-    if not every:
-        raise ValueError(expected("suspects", "a file with rows that are not dropped", "none"))
-    mine = {row: decided[one.key] for row, one in enumerate(every) if one.key in decided}
-    found = {row: every[row].proposal[0] != one.label for row, one in mine.items() if not every[row].is_checked}
-    unsure = [row for row, one in mine.items() if not one.label]
-    n = len(every) - math.floor(drop_share * len(every))
-    may = allowance(n, len(unsure), at_most, delta)
-    result = clean_labels(
-        _doubt(every),
-        found,
-        may.at_most,
-        drop=drop_share,
-        known=np.array([one.is_checked for one in every]),
-        delta=may.delta,
-        sampled=may.sampled,
-    )
-    console = Terminal(quiet=quiet or json_file == STDOUT)
-    wanted = {every[row].key for row in np.flatnonzero(result.to_check).tolist()}
-    labels = _mended(every, result, mine)
-    skipped = sum(not one.is_settled for row, one in mine.items() if row in labels)
+    review = _Review.of(read, decided)
+    result = review.cleaned(at_most, drop_share, delta)
+    labels = review.mended(result)
+    skipped = review.n_skipped(labels)
+    wanted = {review.rows[row].key for row in np.flatnonzero(result.to_check).tolist()}
+    bounded = len(labels) - skipped
+    share = result.wrong_left / max(1, bounded) if result.is_done else None
     document = {
         "to_check": len(wanted),
-        "checked": len(found),
+        "checked": len(review.found),
         "kept": None if result.kept is None else int(result.kept.sum()),
         "dropped": len(read) - len(labels),
         "skipped": skipped,
         "delta": delta,
+        "rows": len(labels) if result.is_done else None,
+        "wrong_at_most": share,
     }
-    if not result.is_done:
+    if share is None:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
-        write_json(json_file, {**document, "rows": None, "wrong_at_most": None})
         command = _again(suspects, at_most, drop_share, delta, out, [*paths, asked.parent / saved_as(page, 0)])
-        console.print(_next_step(result, len(wanted), asked, command), markup=False, soft_wrap=True)
-        return
-    write_files(table.parent, {table.name: _table(every, labels, table)})
-    bounded = len(labels) - skipped
-    share = result.wrong_left / max(1, bounded)
-    write_json(json_file, {**document, "rows": len(labels), "wrong_at_most": share})
-    console.print(
-        f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
-        f"{table} are wrong. {len(found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
-        "and left out."
-        + (f" {_rows(skipped)} skipped: the given label stays, and is not among those bounded." if skipped else "")
-        + " This assumes that the decisions are right, and that the file of suspects was made before them.",
-        markup=False,
-    )
+        said = _next_step(result, len(wanted), asked, command)
+    else:
+        write_files(table.parent, {table.name: _table(review.rows, labels, table)})
+        said = (
+            f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
+            f"{table} are wrong. {len(review.found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
+            f"and left out.{_on_skipped(skipped)} This assumes that the decisions are right, and that the file of "
+            "suspects was made before them."
+        )
+    write_json(json_file, document)
+    terminal(json_file, quiet).print(said, soft_wrap=share is None)  # a command is copied in one piece
+
+
+@dataclass(frozen=True)
+class _Review:
+    """The rows of a file of suspects that are not dropped, with the decisions on them."""
+
+    rows: list[Suspect]  # by key, so that the sample does not depend on how the file was sorted
+    decided: dict[int, Decision]  # by row
+
+    @classmethod
+    def of(cls, read: Sequence[Suspect], decided: Mapping[str, Decision]) -> _Review:
+        """Find the rows of the decisions.
+
+        Args:
+            read: all rows of the file.
+            decided: the decisions, by the key of their row.
+
+        Raises:
+            ValueError: if a decision is on another row, or all rows are dropped.
+        """
+        keys = {one.key for one in read}
+        lost = sum(one.decision != DROP for key, one in decided.items() if key not in keys)
+        if lost:
+            what = "decisions on rows of this file of suspects"
+            raise ValueError(expected("checked", what, f"{lost:,} on other rows"))
+        # What was dropped before is in no sample.
+        rows = sorted((one for one in read if not one.is_dropped), key=lambda one: one.key)
+        if not rows:
+            raise ValueError(expected("suspects", "a file with rows that are not dropped", "none"))
+        return cls(rows, {row: decided[one.key] for row, one in enumerate(rows) if one.key in decided})
+
+    @property
+    def found(self) -> dict[int, bool]:
+        """Whether the proposed label of each looked-up row is wrong, by row; rows of earlier reviews are left out."""
+        return {
+            row: self.rows[row].proposal[0] != one.label
+            for row, one in self.decided.items()
+            if not self.rows[row].is_checked
+        }
+
+    def cleaned(self, at_most: float, drop_share: float, delta: float) -> Cleaning:
+        """Decide which labels to look up next, or bound how many are wrong."""
+        n = len(self.rows) - math.floor(drop_share * len(self.rows))
+        may = allowance(n, sum(not one.label for one in self.decided.values()), at_most, delta)
+        return clean_labels(
+            _doubt(self.rows),
+            self.found,
+            may.at_most,
+            drop=drop_share,
+            known=np.array([one.is_checked for one in self.rows]),
+            delta=may.delta,
+            sampled=may.sampled,
+        )
+
+    def mended(self, result: Cleaning) -> dict[int, str]:
+        """Return the label of each row of the mended table, by row; a skipped row keeps its given label."""
+        labels = {}
+        for row, one in enumerate(self.rows):
+            decision = self.decided.get(row)
+            if decision is None:
+                label = "" if result.dropped[row] else one.given if one.is_checked else one.proposal[0]
+            else:
+                label = decision.label or ("" if decision.decision == DROP else one.given)
+            if label:
+                labels[row] = label
+        return labels
+
+    def n_skipped(self, labels: Mapping[int, str]) -> int:
+        """Return how many rows of the mended table were skipped, which the bound leaves out."""
+        return sum(not one.is_settled for row, one in self.decided.items() if row in labels)
 
 
 def _most(share: float, at_most: float) -> str:
@@ -122,6 +172,11 @@ def _most(share: float, at_most: float) -> str:
 def _rows(n: int) -> str:
     """Return a number of rows with its verb."""
     return f"{n:,} row{'' if n == 1 else 's'} {'was' if n == 1 else 'were'}"
+
+
+def _on_skipped(n: int) -> str:
+    """Say, if there are any, how many rows were skipped."""
+    return f" {_rows(n)} skipped: the given label stays, and is not among those bounded." if n else ""
 
 
 def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -146,20 +201,6 @@ def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> str:
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
     return f"Look up {n:,} rows, {why}. They are in {asked}. Do this next:\n  {review}\n  {command}"
-
-
-def _mended(every: Sequence[Suspect], result: Cleaning, decided: Mapping[int, Decision]) -> dict[int, str]:
-    """Return the label of each row of the mended table, by row; a skipped row keeps its given label."""
-    labels = {}
-    for row, one in enumerate(every):
-        decision = decided.get(row)
-        if decision is None:
-            label = "" if result.dropped[row] else one.given if one.is_checked else one.proposal[0]
-        else:
-            label = decision.label or ("" if decision.decision == DROP else one.given)
-        if label:
-            labels[row] = label
-    return labels
 
 
 def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:

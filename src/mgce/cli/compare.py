@@ -15,11 +15,11 @@ from rich.table import Table as Grid
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.list_options import parse_methods, parse_numbers
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_folder, check_json, check_output, write_json
+from mgce.cli.outputs import Json, Quiet, check_folder, check_json, check_output, terminal, write_json
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
-from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
+from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
-from mgce.datasets.table_files import TextFormat
+from mgce.datasets.text_tables import TextFormat
 from mgce.experiments import render
 from mgce.experiments.compare import Comparison, in_order, run
 from mgce.experiments.compared import FILES, Compared
@@ -95,10 +95,9 @@ def compare(
     )
     folder = out_dir or Path(f"mgce-compare-{table.name}")
     _check_outputs(folder, json_file, Path(dataset))
-    console = Terminal(quiet=quiet or json_file == STDOUT)
+    console = terminal(json_file, quiet)
     taken_as_right = [] if dataset in NAMES else [_taken_as_right(table.name, plan)]
-    for sentence in taken_as_right:
-        console.print(f"Note: {sentence}", markup=False)
+    console.print_notes(taken_as_right)
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
         compared = Compared(table, plan, _run_with_progress(console, table, plan, device))
@@ -107,8 +106,7 @@ def compare(
     notes = [*table.notes, *without_label(table.unlabelled), *left_out_copies(n_copies, n_copies + len(table.target))]
     all_notes = [*taken_as_right, *notes]
     write_json(json_file, {"dataset": table.name, "folder": str(folder), "methods": compared.rows, "notes": all_notes})
-    for sentence in notes:
-        console.print(f"Note: {sentence}", markup=False)
+    console.print_notes(notes)
     console.print_whole(_grid(compared))
     networks = "1 network" if len(compared.records) == 1 else f"{len(compared.records)} networks"
     console.print(f"{networks} in {time.monotonic() - start:.0f} s. {', '.join(FILES)} are in {folder}/")

@@ -16,9 +16,9 @@ from mgce._rounding import percent_up
 from mgce.cli.fit import fit
 from mgce.cli.outputs import Quiet, check_folder, check_output
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import to_csv
+from mgce.datasets.written_tables import to_csv
 from mgce.experiments.demo import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
-from mgce.tables.fit import FitPlan
+from mgce.tables.fit_plan import FitPlan
 
 # With 40 % of the labels of two classes wrong, the bound from a hundred rows is above 50 % and says nothing; with 20 %
 # all methods are near one another.

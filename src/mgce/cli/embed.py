@@ -15,7 +15,8 @@ from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.outputs import Quiet, check_output
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
-from mgce.datasets.table_files import TextFormat, read_frame
+from mgce.datasets.table_files import read_frame
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import SHOWN
 from mgce.encoders.feature_files import check_suffix, sidecar
 from mgce.encoders.inputs import Inputs

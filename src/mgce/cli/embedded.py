@@ -14,8 +14,9 @@ from rich.console import Console
 from mgce._validation import expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.list_options import parse_names
-from mgce.datasets.reading import Reading
-from mgce.datasets.table_files import TextFormat, accounted, read_accounted
+from mgce.datasets.reading import Reading, cells_with_line_breaks
+from mgce.datasets.table_files import accounted, read_accounted
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features
 from mgce.encoders.inputs import Inputs
@@ -37,6 +38,11 @@ class Source:
     id: str | None = None  # the column that names the rows
     card: Card | None = None  # of the encoder
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def all_notes(self) -> list[str]:
+        """Notes on the file, on its embeddings, and on cells with line breaks."""
+        return [*self.reading.notes, *self.notes, *cells_with_line_breaks(self.frame)]
 
 
 def read_source(

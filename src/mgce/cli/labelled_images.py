@@ -17,7 +17,8 @@ from mgce._limits import EXPANDED_BYTES, check_zip
 from mgce._text import printable
 from mgce._validation import expected
 from mgce.cli.embedded import LABEL, PATH, by_class
-from mgce.datasets.table_files import TextFormat, read_accounted, require_column
+from mgce.datasets.table_files import read_accounted, require_column
+from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.inputs import Inputs
 from mgce.encoders.pictures import read_squares
 from mgce.review.suspect_file import PICTURE

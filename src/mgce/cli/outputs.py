@@ -12,6 +12,7 @@ import typer
 
 from mgce._files import to_json, write_files
 from mgce._validation import expected
+from mgce.cli.terminal import Terminal
 from mgce.datasets.excel_files import check_excel
 
 STDOUT = Path("-")
@@ -78,6 +79,11 @@ def check_json(path: Path | None, *others: Path) -> None:
     """Raise an error if a file for results as JSON is given and cannot be written: see :func:`check_output`."""
     if path not in (None, STDOUT):
         check_output("json", path, *others)
+
+
+def terminal(json_file: Path | None, quiet: bool) -> Terminal:
+    """Return the terminal of a command; it stays silent with --quiet, or if the JSON goes to standard output."""
+    return Terminal(quiet=quiet or json_file == STDOUT)
 
 
 def write_json(path: Path | None, document: Mapping[str, Any]) -> None:

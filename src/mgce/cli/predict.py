@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,11 +12,11 @@ import typer
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS, read_new
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, check_table, write_json
+from mgce.cli.outputs import Json, Quiet, check_json, check_output, check_table, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
-from mgce.cli.terminal import Terminal
-from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, frame_as_written, is_table, is_text_file, table_name, to_table_file
+from mgce.datasets.table_files import frame_as_written, is_table, is_text_file, table_name
+from mgce.datasets.text_tables import TextFormat
+from mgce.datasets.written_tables import to_table_file
 from mgce.encoders.libraries import BUILT_IN
 from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel, predictions_frame
@@ -73,7 +74,7 @@ def predict(
     check_table("out", out)
     check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
-    console = Terminal(quiet=quiet or json_file == STDOUT)
+    console = terminal(json_file, quiet)
     source = read_new(console, fitted, table, fitted.columns.text, (), form, embeddings, encoder)
     frame = source.frame
     fitted.require_room(len(frame))
@@ -82,15 +83,11 @@ def predict(
     names = fitted.columns.row_names(frame)
     result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
     if keep_columns:
-        as_written = out.suffix.lower() == ".csv" and is_table(table) and is_text_file(table)
-        columns = frame_as_written(table, form) if as_written else frame
-        result = _beside(result, columns.drop(columns=fitted.columns.kinds if fitted.columns.width else []))
+        result = _beside(result, _other_columns(table, frame, fitted, out, form))
     digits = None if keep_columns else DIGITS
     write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=formulas)})
     notes = [
-        *source.reading.notes,
-        *source.notes,
-        *cells_with_line_breaks(frame),
+        *source.all_notes,
         *unlike_their_column(frame, selected, fitted.columns.kinds),
         *fitted.unseen(selected),
     ]
@@ -99,16 +96,26 @@ def predict(
     found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, found)
     if clean_probs:
-        console.print(str(fitted.right_labels), markup=False)
+        console.print(str(fitted.right_labels))
     if sets:
-        console.print(str(fitted.sets), markup=False)
-    for sentence in notes:
-        console.print(f"Note: {sentence}", markup=False)
+        console.print(str(fitted.sets))
+    console.print_notes(notes)
+    console.print(_summary(counts, out, unsure))
+
+
+def _summary(counts: Mapping[str, int], out: Path, unsure: int) -> str:
+    """Say how many rows were classified as what, and what is in the file.
+
+    Args:
+        counts: numbers of rows by predicted class.
+        out: the file.
+        unsure: number of rows in which no class is likelier than not.
+    """
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    console.print(
-        f"{len(frame):,} rows: {by_class}. They are in {out}. There, p is the estimated probability that the label is "
-        f"the predicted class, and h is the probability with which the model predicts the class.{_on_unsure(unsure)}",
-        markup=False,
+    return (
+        f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. There, p is the estimated probability that the "
+        "label is the predicted class, and h is the probability with which the model predicts the class."
+        f"{_on_unsure(unsure)}"
     )
 
 
@@ -116,6 +123,13 @@ def _on_unsure(n: int) -> str:
     """Say, if there are any, in how many rows no class is likelier than not."""
     rows = "1 row" if n == 1 else f"{n:,} rows"
     return f" In {rows}, p is below 0.5 for every class: do not rely on these predictions." if n else ""
+
+
+def _other_columns(table: Path, frame: pd.DataFrame, fitted: TableModel, out: Path, form: TextFormat) -> pd.DataFrame:
+    """Return the columns that are written beside predictions: from text file to text file as they are written."""
+    as_written = out.suffix.lower() == ".csv" and is_table(table) and is_text_file(table)
+    columns = frame_as_written(table, form) if as_written else frame
+    return columns.drop(columns=fitted.columns.kinds if fitted.columns.width else [])
 
 
 def _beside(result: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:

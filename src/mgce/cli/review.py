@@ -65,8 +65,7 @@ def review(
     counts = _counts(every, len(shown), most, random)
     Terminal(quiet=quiet).print(
         f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
-        f"{decisions}.{old if kept else ''}",
-        markup=False,
+        f"{decisions}.{old if kept else ''}"
     )
 
 

@@ -35,6 +35,11 @@ class Terminal(Console):
         self.print(renderable)
         self.width = before
 
+    def print_notes(self, notes: Iterable[str]) -> None:
+        """Print each sentence as a note."""
+        for sentence in notes:
+            self.print(f"Note: {sentence}")
+
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:

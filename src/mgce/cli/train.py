@@ -10,15 +10,14 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.embedded import LABEL
 from mgce.cli.labelled_images import IMAGES, LABELS, SIZE, LabelledImages, check_size, read_arrays, read_folder
-from mgce.cli.outputs import STDOUT, Json, Quiet, check_json, check_output, write_json
-from mgce.cli.terminal import Terminal, nothing_written_if_interrupted
+from mgce.cli.outputs import Json, Quiet, check_json, check_output, terminal, write_json
+from mgce.cli.progress import steps_shown
+from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.review.draws import draw
 from mgce.review.suspect_file import check_overwritten
 from mgce.tables.image_fit import COLOURS, ImageFit, ImagePlan, fit_images
@@ -69,24 +68,15 @@ def train(
     suspect label first, for mgce review.
     """
     plan = ImagePlan(validation_size, folds, epochs, not as_they_are, seed, device)
-    check_size(size)
-    for option, value in (("target_file", target_file), ("target", target)):
-        if value is not None and (target_file is None or not source.is_dir()):
-            what = "given with a folder of pictures" + (" and --target-file" if option == "target" else "")
-            raise ValueError(expected(option, what, str(value)))
+    _check(source, target_file, target, size)
     if threads is not None:
         check_count("threads", threads, minimum=1)
         torch.set_num_threads(threads)
     outputs = _Outputs(out or Path(f"{source.resolve().stem}.pt"), folds > 0)
-    outputs.check([path for path in (source, target_file) if path is not None and not path.is_dir()], json_file)
-    console = Terminal(quiet=quiet or json_file == STDOUT)
+    outputs.check(json_file, *[path for path in (source, target_file) if path is not None and not path.is_dir()])
+    console = terminal(json_file, quiet)
     start = monotonic()
-    with nothing_written_if_interrupted(console), _progress(console) as progress:
-        task = progress.add_task("Reading", total=None)
-
-        def told(what: str, done: int, total: int | None) -> None:
-            progress.update(task, description=what, completed=done, total=total)
-
+    with nothing_written_if_interrupted(console), steps_shown(console, "Reading") as told:
         if source.is_dir():
             images = read_folder(
                 source, target_file, target, size, outputs.model, lambda done: told("Reading", done, None)
@@ -108,6 +98,15 @@ def train(
         console.print(f"Do this next:\n  {shlex.join(['mgce', 'review', str(outputs.suspects)])}", soft_wrap=True)
 
 
+def _check(source: Path, target_file: Path | None, target: str | None, size: int | None) -> None:
+    """Raise an error before reading if an option is not as its help describes it."""
+    check_size(size)
+    for option, value in (("target_file", target_file), ("target", target)):
+        if value is not None and (target_file is None or not source.is_dir()):
+            what = "given with a folder of pictures" + (" and --target-file" if option == "target" else "")
+            raise ValueError(expected(option, what, str(value)))
+
+
 @dataclass(frozen=True)
 class _Outputs:
     """Paths of the files that the command writes, side by side."""
@@ -125,16 +124,15 @@ class _Outputs:
         """The path of the CSV file that lists all rows, the most suspect label first."""
         return self.model.with_suffix(".suspects.csv")
 
-    def check(self, read: list[Path], json_file: Path | None) -> None:
+    def check(self, json_file: Path | None, *read: Path) -> None:
         """Raise an error before training if a file cannot be written, or would overwrite another file or an input."""
-        written = [self.model]
         check_output("out", self.model, *read)
-        for path in (self.picture, *[self.suspects] * self.judges):
-            check_output("out", path, *read, *written)
-            written.append(path)
+        beside = [self.picture, *[self.suspects] * self.judges]
+        for path in beside:
+            check_output("out", path, *read, self.model)
         if self.judges:
             check_overwritten("out", self.suspects)
-        check_json(json_file, *read, *written)
+        check_json(json_file, *read, self.model, *beside)
 
     def contents(self, result: ImageFit, images: LabelledImages, plan: ImagePlan) -> dict[str, bytes]:
         """Return the content of each file, by its name."""
@@ -156,13 +154,6 @@ class _Outputs:
             f"The network is in {self.model}{between} a picture of its training in {self.picture}"
             f"{suspects if self.judges else ''}."
         )
-
-
-def _progress(console: Console) -> Progress:
-    """Return the progress bar, on standard error if only standard output goes to a file."""
-    shown = console if console.is_terminal else Terminal(stderr=True, quiet=console.quiet)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal)
 
 
 def _sentences(source: Path, images: LabelledImages, result: ImageFit, plan: ImagePlan) -> list[str]:

@@ -15,8 +15,9 @@ from mgce._validation import check_choice, expected, nearest
 from mgce.datasets import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
 from mgce.datasets.images import ImageDataset, Images
 from mgce.datasets.sources import DataSource
-from mgce.datasets.table_files import SUFFIXES, TextFormat, is_table
+from mgce.datasets.table_files import SUFFIXES, is_table
 from mgce.datasets.tables import Table, make_table, read_table
+from mgce.datasets.text_tables import TextFormat
 
 N_TRAIN_DIGITS = 1437  # four fifths of the 1,797 images
 DatasetT = TypeVar("DatasetT", Table, ImageDataset)

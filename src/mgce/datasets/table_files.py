@@ -1,4 +1,4 @@
-"""Read and write files of tables: text files such as CSV, also compressed by gzip, and formats with types."""
+"""Read files of tables: text files such as CSV, also compressed by gzip, and formats with types."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import io
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import read_at_most
-from mgce._text import printable, spreadsheet_cell
+from mgce._text import printable
 from mgce._validation import expected, unknown_name
-from mgce.datasets.excel_files import SUFFIX as EXCEL
-from mgce.datasets.excel_files import to_excel
-from mgce.datasets.reading import SHEETS, Reading, count_lines
-from mgce.datasets.separators import Division, division, text_lines
+from mgce.datasets.reading import SHEETS, Reading
+from mgce.datasets.separators import division
+from mgce.datasets.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.datasets.typed_tables import (
     READERS,
     Asked,
@@ -35,41 +33,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".txt", *READERS)  # suffixes of tables; each may have a further suffix .gz
 OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")  # which have to be saved as .xlsx first
-# The texts that pandas reads as a missing value, from the documentation of `read_csv`.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
-    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 STDIN = Path("-")  # the path that stands for standard input, as in other commands of Unix
-
-
-@dataclass(frozen=True)
-class TextFormat:
-    r"""The format of a table in a text or Excel file: separator, decimal separator, encoding, sheet.
-
-    Attributes:
-        sep: the character between two values; a tab may also be written as the two characters "\t", as on a command
-            line. With None, the separator is detected: see :mod:`mgce.datasets.separators`.
-        decimal: the decimal separator of numbers, one character.
-        encoding: the character encoding, by its name in Python.
-        sheet: the sheet of an Excel file; None for the first.
-    """
-
-    sep: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-    sheet: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.separator is not None and len(self.separator) != 1:
-            raise ValueError(expected("sep", r"one character, or \t", self.sep))
-        if len(self.decimal) != 1:
-            raise ValueError(expected("decimal", "one character", self.decimal))
-
-    @property
-    def separator(self) -> str | None:
-        """The character between two values, with a written-out tab replaced; None if it is to be detected."""
-        return None if self.sep is None else self.sep.replace(r"\t", "\t")
 
 
 def is_table(path: Path) -> bool:
@@ -124,11 +88,11 @@ def read_accounted(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
-            content = _content(path)
+            content = content_of(path)
             reader = _reader(path, content)
             _check_sheet(path, reader, form)
             if reader is None:
-                frame, reading, names = _read_text(content, table_file_name(path), text, classes, form)
+                frame, reading, names = read_text_table(content, table_file_name(path), text, classes, form)
             else:
                 asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding)
                 frame, reading, names = reader(io.BytesIO(content), asked).accounted(asked.file)
@@ -201,125 +165,19 @@ def sheets_of(frame: pd.DataFrame) -> str:
     return f" {sentence}" if sentence else ""
 
 
-def to_csv(frame: pd.DataFrame, digits: int | None = 6, *, formulas: bool = False) -> bytes:
-    """Return a table as the content of a CSV file.
-
-    Args:
-        frame: the table.
-        digits: significant digits of every number; None for all.
-        formulas: whether to write texts and names unchanged. By default, an apostrophe is put before texts and names
-            that a spreadsheet would run as a formula.
-    """
-    float_format = None if digits is None else f"%.{digits}g"
-    frame = frame if formulas else _without_formulas(frame)
-    return frame.to_csv(index=False, float_format=float_format, lineterminator="\n").encode()
-
-
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before each text or column name that a spreadsheet would run as a formula."""
-    import pandas as pd
-
-    def cell(value: Any) -> Any:
-        return spreadsheet_cell(value) if isinstance(value, str) else value
-
-    safe = frame.set_axis(range(frame.shape[1]), axis=1)  # names may be duplicated
-    for place, dtype in enumerate(frame.dtypes):
-        if dtype.kind not in "biufcmM":
-            safe[place] = pd.Series(list(map(cell, safe[place])), index=frame.index, dtype=object)
-    return safe.set_axis([cell(name) for name in frame.columns], axis=1)
-
-
-def text_changed(
-    path: Path,
-    form: TextFormat,
-    rows: Collection[int] = (),
-    cells: tuple[str, Mapping[int, str]] = ("", {}),
-    *,
-    formulas: bool = False,
-) -> bytes:
-    """Return the content of a text file after removing rows and replacing cells; all other cells stay as written.
-
-    Unless `formulas` is true, a cell that a spreadsheet would run as a formula gets an apostrophe in front.
-
-    Args:
-        path: the original file.
-        form: the format of the original file and of the returned content.
-        rows: numbers of the rows to remove, from 0, as :func:`read_frame` numbers them.
-        cells: the name of a column, and its new cells by row number.
-        formulas: whether to write cells that a spreadsheet would run as formulas unchanged.
-    """
-    content = _content(path)
-    divided = division(content, form.encoding, form.separator)
-    first = next(text_lines(content, form.encoding)) if divided.excel_line else ""
-    table = _as_written(content, form, divided)
-    name, changed = cells
-    if changed:
-        place = table.iloc[0].tolist().index(name)
-        table.iloc[[row + 1 for row in changed], place] = list(changed.values())
-    table = table if formulas else _without_formulas(table)
-    kept: str = table.drop(index=[row + 1 for row in rows]).to_csv(
-        index=False, header=False, sep=divided.sep, lineterminator="\n"
-    )
-    return f"{first}{kept}".encode(form.encoding)
-
-
 def frame_as_written(path: Path, form: TextFormat) -> pd.DataFrame:
     """Return the table of a text file with each cell as the text that the file holds, rows numbered from 0."""
-    content = _content(path)
-    table = _as_written(content, form, division(content, form.encoding, form.separator))
+    content = content_of(path)
+    table = cells_as_written(content, form, division(content, form.encoding, form.separator))
     return table.iloc[1:].set_axis(table.iloc[0].tolist(), axis=1).reset_index(drop=True)
-
-
-def _as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:
-    """Return all cells of a text file as texts; the first row holds the names."""
-    import pandas as pd
-
-    whole: dict[str, Any] = {
-        "sep": divided.sep,
-        "encoding": form.encoding,
-        "skiprows": divided.skipped,
-        "header": None,
-        "index_col": False,
-        "dtype": "str",
-        "na_filter": False,
-        "low_memory": False,
-    }
-    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **whole)
-    return table
-
-
-def to_table_file(
-    frame: pd.DataFrame, path: Path, digits: int | None = None, *, formulas: bool = False, sheet: str | None = None
-) -> bytes:
-    """Return a table as the content of a file, in the format that the suffix of its name states.
-
-    Args:
-        frame: the table.
-        path: the path of the file: .parquet, .xlsx, or anything else for CSV.
-        digits: of numbers in a CSV file: see :func:`to_csv`.
-        formulas: of a CSV file: see :func:`to_csv`. Texts in other files are no formulas.
-        sheet: the name of the sheet of an Excel file.
-    """
-    suffix = path.suffix.lower()
-    if suffix == ".parquet":
-        return to_parquet(frame)
-    return to_excel(frame, sheet) if suffix == EXCEL else to_csv(frame, digits, formulas=formulas)
-
-
-def to_parquet(frame: pd.DataFrame) -> bytes:
-    """Return a table as the content of a Parquet file."""
-    buffer = io.BytesIO()
-    frame = frame.copy(deep=False)
-    frame.attrs.clear()  # which sheet was read is no part of the table
-    frame.to_parquet(buffer, index=False)
-    return buffer.getvalue()
 
 
 def _without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def _content(path: Path) -> bytes:
+def content_of(path: Path) -> bytes:
+    """Return the bytes of a file, unpacked if its name ends in .gz; of standard input all that is to come."""
     if path == STDIN:
         return read_at_most(sys.stdin.buffer)
     if path.suffix.lower() == ".gz":
@@ -351,73 +209,3 @@ def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
     """Raise an error if a sheet is requested of a file that is not an Excel file."""
     if form.sheet is not None and reader is not read_excel:
         raise SheetError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))
-
-
-def _read_text(
-    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat
-) -> tuple[pd.DataFrame, Reading, list[str]]:
-    """Return the table of a text file, the report on the file, and the column names as they are written."""
-    import pandas as pd
-
-    divided = division(content, form.encoding, form.separator)
-    lines, names, blank = count_lines(content, form.encoding, divided)
-    options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
-    options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
-    options["skiprows"] = divided.skipped
-    if classes:
-        columns = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
-        missing = {column: [""] if column in classes else list(MISSING) for column in columns}
-        options |= {"keep_default_na": False, "na_values": missing}
-    try:
-        frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
-    except pd.errors.ParserWarning as error:
-        row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
-        raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
-    sentences: tuple[str, ...] = ()
-    if form.decimal != ".":
-        numbers = frame.select_dtypes("float").columns
-        if len(numbers):  # read again as text, where thousands separators can be recognised
-            options |= {"usecols": list(numbers), "dtype": "str"}
-            sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
-        frame = _with_points(frame, text, form.decimal)
-    written = divided.sep, form.decimal, form.encoding
-    return frame, Reading(file, *frame.shape, lines, *written, sentences=sentences, rows_before_blank=blank), names
-
-
-def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
-    """Yield a sentence on each column in which every decimal separator could also be a thousands separator."""
-    for name in cells:
-        text = cells[name].dropna().astype("str")
-        text = text[text.str.contains(decimal, regex=False)]
-        if len(text) and text.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}\{decimal}\d{{3}}\s*").all():
-            cell = text.iloc[0].strip()
-            yield (
-                f"In column `{name}`, {cell!r} is read as {cell.replace(decimal, '.')}, since {decimal!r} was given as "
-                "decimal. If it separates thousands there, leave that out."
-            )
-
-
-def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
-    """Exchange the decimal separator and the point in numbers of columns that pandas has left as text.
-
-    Pandas leaves a column as text if a value is not a number, such as "unknown", or has points between thousands.
-    Points between thousands become commas. If a point is decimal in any cell of a column, its numbers with points are
-    unchanged.
-    """
-    from pandas.api.types import is_string_dtype
-
-    # Text of any kind: pandas 2 has no dtype "str" by which to select it.
-    for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
-        cells = frame[name].astype("str")
-        points, grouped, numbers = (
-            cells.str.fullmatch(rf"\s*[-+]?{pattern}\s*", na=False).astype(bool)
-            for pattern in (
-                r"\d*\.\d+",
-                rf"[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?",
-                rf"[\d'\u2019\s]*\{decimal}\d+",
-            )
-        )
-        if not (points & ~grouped).any():
-            numbers |= grouped
-        frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))
-    return frame

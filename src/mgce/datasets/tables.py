@@ -14,7 +14,8 @@ import numpy as np
 from mgce._text import printable
 from mgce._validation import expected, listed
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.datasets.table_files import TextFormat, read_accounted, require_column, sheets_of, table_name
+from mgce.datasets.table_files import read_accounted, require_column, sheets_of, table_name
+from mgce.datasets.text_tables import TextFormat
 
 if TYPE_CHECKING:
     import pandas as pd

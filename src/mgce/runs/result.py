@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mgce._text import printable
-from mgce.datasets import table_files
+from mgce.datasets import written_tables
 from mgce.runs.summary import PLUS_MINUS
 
 SMOKE_SUFFIX = "-smoke"  # of the names of files that smoke runs leave
@@ -101,7 +101,7 @@ def to_csv(result: Result) -> bytes:
     """Return the unrounded numbers of a result as CSV."""
     import pandas as pd
 
-    return table_files.to_csv(pd.DataFrame(list(result.numbers), dtype=object), digits=None)
+    return written_tables.to_csv(pd.DataFrame(list(result.numbers), dtype=object), digits=None)
 
 
 def to_latex(result: Result) -> str:

@@ -12,13 +12,15 @@ import pandas as pd
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
-from mgce.datasets.table_files import require_column, to_csv
+from mgce.datasets.table_files import require_column
+from mgce.datasets.written_tables import to_csv
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
 from mgce.tables.consensus import Consensus
 from mgce.tables.consensus_classifier import ConsensusClassifier
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of
 
 ROW, ANNOTATOR, LABEL = "row", "annotator", "label"  # columns of a long file

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce.datasets.reading import Reading
-from mgce.datasets.table_files import to_csv
+from mgce.datasets.written_tables import to_csv
 from mgce.review.draws import Draws, draw
 from mgce.review.suspect_file import CHECK, COLUMNS, NAME, row_checks
 from mgce.tables.row_keys import row_keys

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected, listed
-from mgce.datasets.table_files import to_csv
+from mgce.datasets.written_tables import to_csv
 from mgce.review.decision_file import Decision
 from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, row_checks
 from mgce.risk import rows_to_check

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mgce._arrays import one_hot
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
-from mgce.datasets.table_files import TextFormat, read_frame, require_column
+from mgce.datasets.table_files import read_frame, require_column
+from mgce.datasets.text_tables import TextFormat
 from mgce.risk.any_model import label_indices
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it

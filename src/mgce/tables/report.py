@@ -13,7 +13,8 @@ from mgce.tables.candidates import BASELINES, HEADS, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections, never_predicted
 from mgce.tables.columns import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 
 
 def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:

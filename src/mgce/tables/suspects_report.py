@@ -16,7 +16,8 @@ from mgce.review.decision_file import saved_as
 from mgce.review.draws import HELD_OUT
 from mgce.review.suspect_file import PICTURE
 from mgce.tables.checked import Findings
-from mgce.tables.fit import FitPlan, TableFit
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
 from mgce.tables.listing import probability_text
 
 NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})

@@ -1,0 +1,150 @@
+"""The files that `mgce fit` writes: the model, its report, lists of rows, and changed copies of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mgce._files import write_files
+from mgce.cli.changed_tables import changed_table
+from mgce.cli.outputs import check_json, check_output, check_table
+from mgce.datasets.text_tables import TextFormat
+from mgce.encoders.pictures import thumbnail
+from mgce.review.suspect_file import PICTURE, check_overwritten
+from mgce.runs.machine import describe
+from mgce.tables import report
+from mgce.tables.annotations import Annotated
+from mgce.tables.embeddings import COLUMN
+from mgce.tables.fit import TableFit
+from mgce.tables.fit_plan import FitPlan
+from mgce.tables.listing import suspects_csv
+from mgce.tables.suspects_report import WORST
+
+
+@dataclass(frozen=True)
+class FitFiles:
+    """Paths of the files that the command writes: model, report and lists in one folder, and changed tables."""
+
+    model: Path
+    cleaned: Path | None
+    mended: Path | None
+    several: bool = False  # whether the table has several labels a row, so that their consensus is written
+
+    @property
+    def report(self) -> Path:
+        """The path of the HTML report, beside the model."""
+        return self.model.with_suffix(".html")
+
+    @property
+    def features(self) -> Path:
+        """The path of the features of a folder of pictures."""
+        return self.model.with_suffix(".features.npz")
+
+    @property
+    def suspects(self) -> Path:
+        """The path of the CSV file that lists all rows, the most suspect label first."""
+        return self.model.with_suffix(".suspects.csv")
+
+    @property
+    def consensus(self) -> Path:
+        """The path of the CSV file of the consensus of several labels a row."""
+        return self.model.with_suffix(".consensus.csv")
+
+    @property
+    def beside(self) -> list[Path]:
+        """The paths of the files beside the model that every fit to such a table writes."""
+        return [self.report, self.suspects, *[self.consensus] * self.several]
+
+    def check(self, json_file: Path | None, *read: Path) -> None:
+        """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input.
+
+        Args:
+            json_file: the file for the results as JSON, if there is one.
+            *read: the files that the command reads.
+        """
+        check_output("out", self.model, *read)
+        for path in self.beside:
+            check_output("out", path, *read, self.model)
+        check_overwritten("out", self.suspects)
+        written = [self.model, *self.beside]
+        for option, changed in (("cleaned", self.cleaned), ("mended", self.mended)):
+            if changed is not None:
+                check_output(option, changed, *read, *written)
+                check_table(option, changed)
+                written.append(changed)
+        check_json(json_file, *read, *written)
+
+    def contents(
+        self,
+        result: TableFit,
+        plan: FitPlan,
+        table: str,
+        n_suspects: int,
+        steps: Mapping[str, str],
+        labelled: Annotated | None = None,
+    ) -> dict[str, bytes]:
+        """Return the content of the model, the report and the files of suspects and consensus, by file name."""
+        pictures = _thumbnails(result, self.model.parent)
+        page = report.page(result, plan, table, self.model.name, describe(), n_suspects, steps, pictures)
+        return {
+            **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
+            self.model.name: result.model.to_bytes(),
+            self.report.name: page,
+            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
+        }
+
+    def write_changed(
+        self, result: TableFit, frame: pd.DataFrame, target: str, table: Path, form: TextFormat, *, formulas: bool
+    ) -> list[str]:
+        """Write the changed tables, and return notes on their cells.
+
+        Args:
+            result: the fit.
+            frame: the table that was read.
+            target: the column of the labels.
+            table: the file of the table.
+            form: of a text file.
+            formulas: whether to write cells as they are, even if a spreadsheet would run them.
+        """
+        notes = []
+        for path, rows, labels in self._changed(result):
+            cells = frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
+            content, marked = changed_table(table, cells, rows, labels, target, path, form, formulas=formulas)
+            write_files(path.parent, {path.name: content})
+            notes += marked
+        return notes
+
+    def _changed(self, result: TableFit) -> list[tuple[Path, list[int], Mapping[int, str]]]:
+        """Return for each changed table its path, the numbers of the rows to remove, and new labels by row number."""
+        changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
+        labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
+        dropped = [] if result.checked is None else result.checked.dropped
+        if self.cleaned is not None:
+            wrong = result.row_names.index[result.judgement.is_issue].tolist()
+            changed.append((self.cleaned, sorted({*wrong, *dropped}), labels))
+        if self.mended is not None:
+            changed.append((self.mended, dropped, labels))
+        return changed
+
+    def __str__(self) -> str:
+        more = [
+            (self.several, f"The consensus of the labels, the most doubtful first, is in {self.consensus}."),
+            (self.cleaned, f"The rows whose label does not look wrong are in {self.cleaned}."),
+            (self.mended, f"The table with all decisions is in {self.mended}."),
+        ]
+        said = (
+            f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
+            f"label first, in {self.suspects}."
+        )
+        return " ".join([said, *(sentence for written, sentence in more if written)])
+
+
+def _thumbnails(result: TableFit, folder: Path) -> dict[int, bytes]:
+    """Return small pictures of the most suspect rows, by row; none where the table has no column of pictures."""
+    cells = result.listing.cells
+    if PICTURE not in cells.columns:
+        return {}
+    return {row: thumbnail(folder / str(cells[PICTURE].iloc[row])) for row in result.judgement.suspects(WORST).tolist()}
