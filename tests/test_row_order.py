@@ -329,6 +329,7 @@ CASES = {
     "minimax_to_worst_case": lambda r: PerRow(functional.minimax_to_worst_case(r.p, beta=1.4)),
     "worst_case_to_minimax": lambda r: PerRow(functional.worst_case_to_minimax(r.p, beta=1.4)),
     "ForwardCorrection": loss_module(lambda: mgce.ForwardCorrection(nn.CrossEntropyLoss(), torch.from_numpy(T))),
+    "LearnedForwardCorrection": loss_module(lambda: mgce.LearnedForwardCorrection(K, nn.CrossEntropyLoss())),
     "LogitClip": loss_module(lambda: mgce.LogitClip(nn.CrossEntropyLoss())),
     "LogitScale": loss_module(lambda: mgce.LogitScale(nn.CrossEntropyLoss())),
     "SumLoss": loss_module(lambda: mgce.SumLoss([nn.CrossEntropyLoss(), mgce.RCELoss()], [0.1, 1.0])),

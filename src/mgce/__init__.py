@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.clipped import LogitClip as LogitClip
     from mgce.losses.early_learning import ELRLoss as ELRLoss
     from mgce.losses.forward import ForwardCorrection as ForwardCorrection
+    from mgce.losses.learned_forward import LearnedForwardCorrection as LearnedForwardCorrection
     from mgce.losses.modules import GCELoss as GCELoss
     from mgce.losses.modules import LinearMGCELoss as LinearMGCELoss
     from mgce.losses.modules import MGCELoss as MGCELoss
@@ -76,6 +77,7 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.clipped": ("LogitClip",),
     "mgce.losses.early_learning": ("ELRLoss",),
     "mgce.losses.forward": ("ForwardCorrection",),
+    "mgce.losses.learned_forward": ("LearnedForwardCorrection",),
     "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
     "mgce.losses.multi_label": ("MultiLabelLoss",),
     "mgce.losses.normalized": ("NCELoss", "NNCELoss"),

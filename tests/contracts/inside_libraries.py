@@ -13,6 +13,8 @@ from contracts.robust_loss_contract import told
 from mgce import (
     BiTemperedLoss,
     ForwardCorrection,
+    GCELoss,
+    LearnedForwardCorrection,
     LogitClip,
     LogitScale,
     MGCELoss,
@@ -49,6 +51,7 @@ MADE = {
     "ForwardCorrection": lambda r="mean": ForwardCorrection(
         SumLoss([CE(reduction=r), RCELoss(reduction=r)], [1, 2]), TRANSITION
     ),
+    "LearnedForwardCorrection": lambda r="mean": LearnedForwardCorrection(K, GCELoss(beta=3.0, reduction=r)),
     "TrimmedLoss": lambda r="mean": TrimmedLoss(
         LogitScale(ForwardCorrection(MGCELoss(reduction="none"), TRANSITION), 2.0), 0.4, K, reduction=r
     ),

@@ -1,4 +1,4 @@
-"""One process of the test of losses that remember rows: `python indexed_worker.py RANK FOLDER`."""
+"""One process of the test of losses that learn from rows: `python indexed_worker.py RANK FOLDER`."""
 
 import sys
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from mgce import ELRLoss, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce import ELRLoss, LearnedForwardCorrection, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce.losses.indexed import AcceptsIndex
 
 ROWS, K = 10, 3
 
@@ -17,6 +18,7 @@ def criteria() -> dict[str, nn.Module]:
         "elr": ELRLoss(ROWS, K),
         "adaptive": SelfAdaptiveLoss(ROWS, K, start=1),
         "bootstrap": SoftBootstrapLoss(ROWS, K, start=1),
+        "forward": AcceptsIndex(LearnedForwardCorrection(K, window=20)),
     }
 
 

@@ -212,8 +212,8 @@ class _Cells:
         far_a, far_b = (x[place] for x, place in zip(far, own, strict=True))
         widest, narrowest = np.maximum(far_b - a, far_a - b), np.maximum(0, np.maximum(b - far_a, a - far_b))
         first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
-        w = self.weight
-        least, most = (w * x[own[0]] + (1 - w) * y[own[1]] for x, y in zip(first, second, strict=True))
+        of_first, of_second = self.weight, 1 - self.weight
+        least, most = (of_first * x[own[0]] + of_second * y[own[1]] for x, y in zip(first, second, strict=True))
         deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)

@@ -13,6 +13,7 @@ from mgce._validation import expected
 from mgce.losses.bootstrapped import SoftBootstrapLoss
 from mgce.losses.early_learning import ELRLoss
 from mgce.losses.indexed import AcceptsIndex, IndexedLoss
+from mgce.losses.learned_forward import LearnedForwardCorrection
 from mgce.losses.modules import MGCELoss
 from mgce.losses.presets import robust_loss
 from mgce.training.keeper import ModelKeeper
@@ -23,6 +24,7 @@ Train = Callable[[nn.Module], Iterable[ModelKeeper]]
 RECIPES: dict[str, Recipe] = {
     "MGCE 1.05": lambda num_rows, num_classes: MGCELoss(beta=1.05),
     "cross-entropy": lambda num_rows, num_classes: nn.CrossEntropyLoss(),
+    "learned correction": lambda num_rows, num_classes: LearnedForwardCorrection(num_classes),
     "SCE": lambda num_rows, num_classes: robust_loss("sce", "cifar10"),
     "ELR": lambda num_rows, num_classes: ELRLoss(num_rows, num_classes),
     "soft bootstrap": lambda num_rows, num_classes: SoftBootstrapLoss(num_rows, num_classes),

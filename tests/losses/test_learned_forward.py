@@ -1,0 +1,178 @@
+"""LearnedForwardCorrection against NumPy row by row, and against the noise matrix that made the labels."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import log_softmax, softmax
+from torch import nn
+
+from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss
+from mgce.functional import worst_case_probs
+from mgce.noise import asymmetric, corrupt, symmetric
+
+K, N, WINDOW = 3, 12, 40
+GENERATOR = torch.Generator().manual_seed(0)
+LOGITS, TARGET = torch.randn(N, K, dtype=torch.float64, generator=GENERATOR) * 3, torch.arange(N) % K
+
+
+def counted(counts, transition, p, target, window):
+    """Return counts and T after a batch, row by row: a step of expectation maximisation that forgets."""
+    counts = counts * max(0.0, 1 - len(target) / window)
+    for row, y in zip(p, target, strict=True):
+        right = row**2 * transition[:, y]
+        counts[:, y] += row.max() ** 4 * right / right.sum()
+    counts_and_prior = counts + np.eye(len(counts))
+    return counts, counts_and_prior / counts_and_prior.sum(1, keepdims=True)
+
+
+def start(window):
+    transition = np.full((K, K), 0.1) + 0.7 * np.eye(K)
+    return transition * window / K, transition
+
+
+@pytest.mark.parametrize("window", [WINDOW, 5])  # 5 rows forget all that came before
+def test_steps_are_those_of_numpy(window):
+    criterion = LearnedForwardCorrection(K, nn.CrossEntropyLoss(reduction="none"), window=window)
+    counts, transition = start(window)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        logits, target = rng.normal(size=(N, K)) * 4, rng.integers(K, size=N)
+        p = softmax(logits, 1)
+        want = -np.log((p @ transition)[np.arange(N), target])
+        found = criterion(torch.from_numpy(logits), torch.from_numpy(target))
+        np.testing.assert_allclose(found, want, rtol=1e-5)
+        counts, transition = counted(counts, transition, p, target, window)
+        np.testing.assert_allclose(criterion.counts, counts, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(criterion.transition, transition, rtol=1e-4, atol=1e-6)
+
+
+def test_around_mgce_it_counts_worst_case_probabilities():
+    criterion = LearnedForwardCorrection(K, MGCELoss(beta=1.4), window=WINDOW)
+    criterion(LOGITS, TARGET)
+    p = worst_case_probs(LOGITS, beta=1.4).numpy()
+    want = counted(*start(WINDOW), p, TARGET.numpy(), WINDOW)[1]
+    np.testing.assert_allclose(criterion.transition, want, rtol=1e-5)
+
+
+def test_the_matrix_that_made_the_labels_is_learnt_from_right_predictions():
+    n, truth = 20_000, asymmetric({0: 2, 1: 0}, K, 0.4)
+    right = torch.randint(K, (n,), generator=GENERATOR)
+    given = corrupt(right, truth, GENERATOR).labels
+    criterion = LearnedForwardCorrection(K, window=n)
+    sure = 8.0 * nn.functional.one_hot(right, K)
+    for _ in range(3):
+        for rows in torch.randperm(n, generator=GENERATOR).split(100):
+            criterion(sure[rows], given[rows])
+    assert (criterion.transition - truth).abs().max() < 4 * 0.5 / (n / K) ** 0.5 + 0.01
+
+
+def test_evaluation_learns_nothing_and_is_forward_correction():
+    criterion = LearnedForwardCorrection(K, window=WINDOW)
+    criterion(LOGITS, TARGET)
+    before = copy.deepcopy(criterion.state_dict())
+    value = criterion.eval()(LOGITS, TARGET)
+    torch.testing.assert_close(value, ForwardCorrection(GCELoss(beta=3.0), before["transition"])(LOGITS, TARGET))
+    for name, state in criterion.state_dict().items():
+        assert torch.equal(state, before[name])
+
+
+def test_training_goes_on_from_a_state_dict():
+    first, second = (LearnedForwardCorrection(K, window=WINDOW) for _ in range(2))
+    for _ in range(3):
+        first(LOGITS, TARGET)
+    second.load_state_dict(first.state_dict())
+    assert torch.equal(first(LOGITS, TARGET), second(LOGITS, TARGET))
+    assert torch.equal(first.transition, second.transition)
+
+
+def test_gradients_are_those_of_the_matrix_of_their_call_even_after_another_call():
+    criterion = LearnedForwardCorrection(K, window=WINDOW)
+    leaf, fixed = (LOGITS.clone().requires_grad_() for _ in range(2))
+    ForwardCorrection(GCELoss(beta=3.0), criterion.transition.clone())(fixed, TARGET).backward()
+    value = criterion(leaf, TARGET)
+    criterion(LOGITS, TARGET)
+    value.backward()
+    torch.testing.assert_close(leaf.grad, fixed.grad)
+
+
+def test_probabilities_as_targets_and_further_dimensions_are_counted_alike():
+    plain, soft, maps = (LearnedForwardCorrection(K, window=WINDOW) for _ in range(3))
+    plain(LOGITS, TARGET)
+    soft(LOGITS, nn.functional.one_hot(TARGET, K).double())
+    maps(LOGITS.view(2, N // 2, K).movedim(-1, 1), TARGET.view(2, N // 2))
+    torch.testing.assert_close(soft.transition, plain.transition)
+    torch.testing.assert_close(maps.transition, plain.transition)
+    by_row = LearnedForwardCorrection(K, window=1)
+    by_row(LOGITS[0], TARGET[0])
+    assert by_row.counts.sum() == pytest.approx(float(LOGITS[0].softmax(0).max() ** 4), rel=1e-5)
+
+
+def test_ignored_rows_are_not_counted():
+    whole, part = (LearnedForwardCorrection(K, GCELoss(beta=3.0, ignore_index=-1), window=WINDOW) for _ in range(2))
+    whole(LOGITS, torch.where(torch.arange(N) < 5, TARGET, -1))
+    part(LOGITS[:5], TARGET[:5])
+    torch.testing.assert_close(whole.counts, part.counts)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e4, 1e30])
+def test_flat_and_huge_logits_leave_a_matrix(scale):
+    criterion = LearnedForwardCorrection(K, window=WINDOW)
+    leaf = (LOGITS.float() * scale).requires_grad_()
+    for _ in range(20):
+        criterion(leaf, TARGET).backward()
+    torch.testing.assert_close(criterion.transition.sum(1), torch.ones(K))
+    assert leaf.grad.isfinite().all() and (criterion.transition >= 0).all()
+
+
+def test_confused_classes_are_told_apart_where_gce_follows_the_labels():
+    torch.manual_seed(0)
+    right = torch.arange(900) % K
+    x = torch.randn(900, 20) + 1.5 * nn.functional.one_hot(right, 20)
+    given = corrupt(right, asymmetric({0: 1, 1: 2}, K, 0.45), torch.Generator().manual_seed(1)).labels
+    found = {}
+    for name, criterion in (("gce", GCELoss()), ("learnt", LearnedForwardCorrection(K, window=900))):
+        torch.manual_seed(0)
+        line = nn.Linear(20, K)
+        optimizer = torch.optim.Adam(line.parameters(), 0.01)
+        for _ in range(30):
+            for rows in torch.randperm(900).split(50):
+                optimizer.zero_grad()
+                criterion(line(x[rows]), given[rows]).backward()
+                optimizer.step()
+        found[name] = (line(x).argmax(1) == right).double().mean().item()
+    assert found["learnt"] > found["gce"] + 0.03
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: LearnedForwardCorrection(1), "Expected `num_classes` to be .*at least 2"),
+        (lambda: LearnedForwardCorrection(K, window=0), "Expected `window`"),
+        (lambda: LearnedForwardCorrection(K, MGCELoss(beta=1)), "Expected `beta` to be one number above 1"),
+        (lambda: LearnedForwardCorrection(K)(torch.randn(2, 4), torch.tensor([0, 1])), r"of shape \(4, 4\)"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+def test_the_default_window_grows_with_the_classes():
+    assert LearnedForwardCorrection(10).window == 4096 and LearnedForwardCorrection(100).window == 12_800
+    assert "num_classes=10, window=4096" in repr(LearnedForwardCorrection(10))
+
+
+def test_symmetric_noise_does_not_move_predictions():
+    """With p right and labels symmetric, the loss is least where plain GCE is least: at the right classes."""
+    right = torch.arange(300) % K
+    given = corrupt(right, symmetric(K, 0.4), torch.Generator().manual_seed(0)).labels
+    table = torch.zeros(K, K, requires_grad=True)  # logits of each right class
+    criterion, optimizer = LearnedForwardCorrection(K, window=300), torch.optim.Adam([table], 0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        criterion(table[right], given).backward()
+        optimizer.step()
+    assert (table.argmax(1) == torch.arange(K)).all()
+    assert log_softmax(table.detach().numpy(), 1).diagonal().min() > np.log(0.7)
