@@ -160,8 +160,8 @@ def test_wrong_arguments_get_a_sentence(make, message):
 
 
 def test_the_default_window_grows_with_the_classes():
-    assert LearnedForwardCorrection(10).window == 4096 and LearnedForwardCorrection(100).window == 12_800
-    assert "num_classes=10, window=4096" in repr(LearnedForwardCorrection(10))
+    assert LearnedForwardCorrection(3).window == 1000 and LearnedForwardCorrection(100).window == 10_000
+    assert "num_classes=10, window=1000" in repr(LearnedForwardCorrection(10))
 
 
 def test_symmetric_noise_does_not_move_predictions():

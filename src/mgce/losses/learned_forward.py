@@ -21,7 +21,10 @@ SHARPNESS = 2
 TRUST = 4
 START = 0.8  # diagonal of T before the first batch: labels are more often right than wrong
 PRIOR = 1.0  # rows of each class that are right, added to the counts
-ROWS, ROWS_PER_CLASS = 4096, 128  # the window by default: at least so many rows, and so many for each class
+# The window by default: so many rows for each class, and so many at least. A row of T then has errors of a few points.
+# With four times as many rows T lagged behind the network: 81 % of right test rows, not 91 %, on 2,000 images of MNIST
+# with 40 % of the labels moved to the next class.
+ROWS_PER_CLASS, ROWS = 100, 1000
 
 
 class LearnedForwardCorrection(ForwardCorrection):
@@ -46,7 +49,7 @@ class LearnedForwardCorrection(ForwardCorrection):
         num_classes: number of classes k.
         loss: a module that takes logits and targets, as for :class:`mgce.ForwardCorrection`;
             :class:`mgce.GCELoss` at beta = 3 if None.
-        window: number of rows that T remembers; by default 4096, or 128 for each class if that is more.
+        window: number of rows that T remembers; by default 100 for each class, and at least 1000.
 
     Attributes:
         transition: T, a buffer (k, k): T[c, y] is the estimated probability that class c is labelled y.
