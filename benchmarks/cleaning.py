@@ -1,11 +1,9 @@
-"""How many labels to look up until few are wrong, on CIFAR-10N with the worst labels: `python -m benchmarks.cleaning`.
-
-`python -m benchmarks.cleaning EMBEDDINGS CIFARN` fits linear discriminant analysis out of fold to frozen features of
-the 50,000 rows, in files `train-FROM-TO-128.npz`. Tables of 3,000 rows are drawn from these with replacement. The
-reader keeps each label that nobody looks up, and reads in the order in which the package suspects labels. Three ways to
-certify what is left are measured: the bound of `mgce clean`; Clopper and Pearson's of random rows of the rest, where an
-oracle says when to stop and how many rows suffice on average; and the bound of `mgce review`, with a random row to each
-suspect.
+"""How many labels to look up until few are wrong, on CIFAR-10N with the worst labels: `python -m benchmarks.cleaning EMBEDDINGS CIFARN` fits :class:`mgce.MGCEEmbeddingClassifier`, as `mgce fit` does, to
+frozen features of the 50,000 rows, in files `train-FROM-TO-128.npz`. Each row is judged by heads that were fitted
+without it. Tables of 3,000 rows are drawn from these with replacement. The reader keeps each label that nobody looks up,
+and reads in the order in which the package suspects labels. Three ways to certify what is left are measured: the bound
+of `mgce clean`; Clopper and Pearson's of random rows of the rest, where an oracle says when to stop and how many rows
+suffice on average; and the bound of `mgce review`, with a random row to each suspect.
 """
 
 from __future__ import annotations
@@ -17,10 +15,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.model_selection import KFold, cross_val_predict
 
 from benchmarks.cifar10n import features
+from mgce import MGCEEmbeddingClassifier
 from mgce.noise.confident import confident_labels
 from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels
@@ -46,9 +43,7 @@ def main() -> None:
         probs = np.load(options.probs)
     else:
         x, _ = features(options.embeddings)
-        model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
-        folds = KFold(5, shuffle=True, random_state=0)
-        probs = cross_val_predict(model, (x - x.mean(0)) / x.std(0), given, cv=folds, method="predict_proba")
+        probs = MGCEEmbeddingClassifier(random_state=0).fit(x, given).oof_proba_
         if options.probs is not None:
             np.save(options.probs, probs)
     found = measure(probs.astype(np.float64), given, right, options.draws)

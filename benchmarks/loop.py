@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from benchmarks.loop_page import page, summary
+from benchmarks.loop_page import confused, page, summary
 from benchmarks.markdown import write_between
 from mgce import (
     ModelKeeper,
@@ -44,7 +44,7 @@ from mgce.runs.machine import describe
 from mgce.training import recipes
 
 RECORDS, PAGE = Path("results/loop"), Path("docs/training-loops.md")
-CHOOSING, BEGIN, END = Path("docs/choosing.md"), "<!-- loops -->\n", "<!-- /loops -->"
+CHOOSING, MARK = Path("docs/choosing.md"), ("<!-- {} -->\n", "<!-- /{} -->")
 ROWS, EPOCHS, BATCH = 4000, 20, 64
 VALIDATION = 0.2  # share of the rows
 # T-shirt to shirt, pullover to coat, sandal to sneaker, dress to T-shirt, boot to sneaker: what people confuse.
@@ -384,9 +384,11 @@ def main() -> None:
 
 
 def write(runs: list[dict[str, Any]], development: list[dict[str, Any]]) -> None:
-    """Write the page, and the short table of another one."""
+    """Write the page, and two short tables of another one."""
     PAGE.write_text(page(runs, development))
-    write_between(CHOOSING, BEGIN, f"\n{summary(runs)}\n\n", END)
+    for name, content in (("loops", summary(runs)), ("confused", confused(runs, development))):
+        begin, end = (mark.format(name) for mark in MARK)
+        write_between(CHOOSING, begin, f"\n{content}\n\n", end)
 
 
 if __name__ == "__main__":
