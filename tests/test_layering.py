@@ -160,7 +160,7 @@ ROOMS = {
     ),
     "mgce.cli": (
         "changed_tables commands env list_options noise_options terminal",
-        "encoding outputs progress table_options",
+        "encoding inputs outputs progress table_options",
         "embedded",
         "annotated labelled_images labelled_rows",
         "fit_files fit_printed",
