@@ -67,6 +67,7 @@ class FitFiles:
             read: the files that the command reads; None for an option that was left out.
         """
         changed = {"cleaned": self.cleaned, "mended": self.mended}
+        check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
         check_outputs({"out": [self.model, *self.beside], **changed, "json": json_file}, read)
         check_overwritten("out", self.suspects)
         for option, path in changed.items():

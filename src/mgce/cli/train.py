@@ -128,6 +128,7 @@ class _Outputs:
 
     def check(self, json_file: Path | None, read: Iterable[Path | None]) -> None:
         """Raise an error before training if a file cannot be written, or would overwrite another file or an input."""
+        check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
         written = [self.model, self.picture, *[self.suspects] * self.judges]
         check_outputs({"out": written, "json": json_file}, read)
         if self.judges:
