@@ -149,8 +149,7 @@ def sentence(cells: list[dict[str, Any]]) -> str:
     which = f"{n} of {of} bounds" if n else "No bound"
     return (
         f"{which} from checked rows, with or without `anytime`, {'were' if n > 1 else 'was'} false significantly more "
-        f"often than {DELTA:.0%}".replace("%", " %")
-        + " (binomial tests with Holm's correction)."
+        f"often than {100 * DELTA:g} %\n(binomial tests with Holm's correction)."
     )
 
 
