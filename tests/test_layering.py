@@ -159,7 +159,7 @@ ROOMS = {
         "study",
     ),
     "mgce.cli": (
-        "changed_tables commands env list_options noise_options terminal",
+        "changed_tables commands env list_options network_options noise_options terminal",
         "encoding inputs outputs progress table_options",
         "embedded",
         "annotated labelled_images labelled_rows",

@@ -7,12 +7,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated
 
-import torch
 import typer
 
 from mgce._validation import check_count, check_device, expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.inputs import files_of, files_of_encoder
+from mgce.cli.network_options import Device, Threads, use_threads
 from mgce.cli.outputs import Quiet, check_outputs
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
@@ -47,8 +47,8 @@ def embed(
     half: Annotated[
         bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
     ] = False,
-    threads: Annotated[int | None, typer.Option(help="Threads of the network [all cores].")] = None,
-    device: Annotated[str, typer.Option(help="Where the network runs, such as cpu or cuda.")] = "cpu",
+    threads: Threads = None,
+    device: Device = "cpu",
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -62,9 +62,7 @@ def embed(
     writes the same bytes. Features that are there already, of the same inputs, are kept.
     """
     check_count("batch", batch, minimum=1)
-    if threads is not None:
-        check_count("threads", threads, minimum=1)
-        torch.set_num_threads(threads)
+    use_threads(threads)
     check_device(device)
     check_suffix("out", out)
     number, parts = _shard(shard)
