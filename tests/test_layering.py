@@ -160,7 +160,8 @@ ROOMS = {
     ),
     "mgce.cli": (
         "changed_tables commands env list_options network_options noise_options terminal",
-        "encoding inputs outputs progress table_options",
+        "inputs outputs progress table_options",
+        "encoding",
         "embedded",
         "annotated labelled_images labelled_rows",
         "fit_files fit_printed",

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from mgce._files import write_files
 from mgce.cli.inputs import files_of_data
 from mgce.cli.list_options import parse_methods, parse_numbers
 from mgce.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal, write_json
+from mgce.cli.progress import steps_shown
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
@@ -126,16 +127,9 @@ def _taken_as_right(name: str, plan: Comparison) -> str:
 
 
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
-        task = progress.add_task(label, total=None)
-        return run(
-            table,
-            plan,
-            device=device,
-            on_epoch=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
+    with steps_shown(console, label, alike=True) as told:
+        return run(table, plan, device=device, on_epoch=partial(told, label))
 
 
 def _grid(compared: Compared) -> Grid:
