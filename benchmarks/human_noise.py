@@ -2,7 +2,8 @@
 
 `python -m benchmarks.human_noise EMBEDDINGS CIFARN` reads the folders of `benchmarks.cifar10n`, and draws samples of
 its worlds. Each finished cell is written to results/certificates/human-noise.json. A second call goes on where the
-first stopped, and measures anew what has fewer draws than asked for. `--page` writes the table of docs/certificates.md.
+first stopped, and measures anew what has fewer draws than asked for. `--page` writes the table of docs/certificates.md,
+and the sentence below it.
 """
 
 from __future__ import annotations
@@ -36,12 +37,14 @@ COLUMNS = (
     "drawn from T: refused",
 )
 BOUNDS = ("mean bound", "Clopper-Pearson", "PPI++", "at every look", "at every look, these rows alone")
+OURS_FALSE = ("false", "at every look false")  # of `certify` with checked rows, without and with `anytime`
+LEVEL = 0.05  # of the tests that a share is above delta, all together
 RESERVED = slice(1000, HELD_OUT)  # rows that are never looked up
 
 
 def main() -> None:
     """Fit, draw, write the counts, and print a table."""
-    parser = command("human_noise", __doc__, "--page", "write the table of the page")
+    parser = command("human_noise", __doc__, "--page", "write the table of the page and its sentence")
     parser.add_argument("--draws", type=int, default=1000, help="samples of a cell, for stated noise")
     parser.add_argument("--looks", type=int, default=1000, help="samples of a cell, for looked-up rows")
     options = parser.parse_args()
@@ -128,16 +131,30 @@ def ppi_upper(wrong: Any, proxy: Any, m: int) -> float:
     return float(mean + stats.norm.isf(DELTA) * error)
 
 
-def significant(cells: list[dict[str, Any]], m: int, kind: str = "false") -> int:
-    """Return in how many cells a bound is false significantly more often than delta: one-sided binomial, Holm."""
-    found = [(w[kind] * c["looks"], c["looks"]) for c in cells for w in c["widths"] if w["looked up"] == m]
-    p = np.sort([stats.binom.sf(round(count) - 1, looks, DELTA) for count, looks in found])
-    beyond = p > 0.05 / np.arange(len(p), 0, -1)
-    return int(beyond.argmax()) if beyond.any() else len(p)
+def significant(cells: list[dict[str, Any]]) -> tuple[int, int]:
+    """Return how many bounds from looked-up rows are false significantly more often than delta, and of how many.
+
+    The tests are one-sided and binomial, one for each cell, number of rows and kind of bound. Holm's correction is over
+    all of them.
+    """
+    found = [(w[kind], c["looks"]) for c in cells for w in c["widths"] for kind in OURS_FALSE]
+    p = np.sort([stats.binom.sf(round(share * looks) - 1, looks, DELTA) for share, looks in found])
+    beyond = p > LEVEL / np.arange(len(p), 0, -1)
+    return int(beyond.argmax()) if beyond.any() else len(p), len(p)
+
+
+def sentence(cells: list[dict[str, Any]]) -> str:
+    """Say whether bounds from looked-up rows are false more often than delta."""
+    n, of = significant(cells)
+    which = f"{n} of {of} bounds" if n else "No bound"
+    return (
+        f"{which} from checked rows, with or without `anytime`, {'were' if n > 1 else 'was'} false significantly more "
+        f"often than {100 * DELTA:g} %\n(binomial tests with Holm's correction)."
+    )
 
 
 def render(cells: list[dict[str, Any]]) -> str:
-    """Return the table of docs/certificates.md."""
+    """Return the table of docs/certificates.md, and the sentence below it."""
     shown = ("false", "mean bound", "Clopper-Pearson")
     columns = (f"{m} looked up: {name}" for m in LOOKED_UP for name in shown)
     header = [CELLS, *COLUMNS, "samples with looked-up rows", *columns]
@@ -147,7 +164,7 @@ def render(cells: list[dict[str, Any]]) -> str:
         means = [widths[m][name] for m in LOOKED_UP for name in shown]
         stated = [f"{c[name]:.3f}" for name in COLUMNS]
         rows.append([c[CELLS], *stated, f"{c['looks']:,}", *(f"{value:.3f}" for value in means)])
-    return table(header, rows)
+    return f"{table(header, rows)}\n\n{sentence(cells)}"
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from benchmarks import (
     unseen_page,
 )
 from benchmarks.gpu import page as gpu_page
+from scipy import stats
 
 from mgce.runs.store import Runs
 
@@ -39,6 +40,29 @@ def test_page_is_the_rendering_of_the_saved_results():
 def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
     document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
     assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            [0.05] * 6,
+            "No bound from checked rows, with or without `anytime`, was false significantly more often than 5 %",
+        ),
+        ([0.063] + [0.05] * 5, "No bound"),  # alone, a binomial test would find it
+        ([0.08] + [0.05] * 5, "1 of 6 bounds from checked rows, with or without `anytime`, was"),
+        ([0.065] * 3 + [0.08] * 3, "3 of 6 bounds from checked rows, with or without `anytime`, were"),
+        ([0.2] * 6, "6 of 6 bounds"),
+    ],
+)
+def test_the_sentence_on_checked_rows_tests_each_share_of_false_bounds(shares, said):
+    widths = [
+        dict(zip(human_noise.OURS_FALSE, pair, strict=True)) for pair in zip(shares[::2], shares[1::2], strict=True)
+    ]
+    assert human_noise.sentence(
+        [{"looks": 1000, "widths": widths[:2]}, {"looks": 1000, "widths": widths[2:]}]
+    ).startswith(said)
+    assert stats.binomtest(63, 1000, 0.05, alternative="greater").pvalue < human_noise.LEVEL
 
 
 def test_table_of_sets_under_the_noise_of_people_is_that_of_its_results():

@@ -159,8 +159,9 @@ ROOMS = {
         "study",
     ),
     "mgce.cli": (
-        "changed_tables commands env list_options noise_options terminal",
-        "encoding outputs progress table_options",
+        "changed_tables commands env list_options network_options noise_options terminal",
+        "inputs outputs progress table_options",
+        "encoding",
         "embedded",
         "annotated labelled_images labelled_rows",
         "fit_files fit_printed",

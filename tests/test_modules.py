@@ -21,6 +21,7 @@ TESTED_IN = {
     "cli/labelled_rows": "cli/test_certify.py",
     "cli/list_options": "cli/test_compare.py",
     "cli/main": "cli/test_commands.py",
+    "cli/network_options": "cli/test_embed.py",
     "cli/noise_options": "cli/test_certify.py",
     "cli/report": "cli/test_reproduce.py",
     "cli/table_options": "cli/test_compare.py",

@@ -72,7 +72,7 @@ def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
         (["--json", "old/../table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
         (
             ["--out-dir", "."],
-            "Expected `out_dir` to be a folder whose table.csv, which is written, is not the table that is read",
+            "Expected `out_dir` to be a folder whose table.csv, which is written, serves for nothing else",
         ),
         (
             ["--out-dir", "new", "--json", "new"],

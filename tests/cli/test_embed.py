@@ -59,6 +59,7 @@ def test_a_table_of_texts(mgce, tmp_path):
         (("photos", "--out", "x.npy", "--encoder", "tidy"), "Expected `encoder` to be efficientnet-lite0"),
         (("t.csv", "--column", "said", "--out", "x.npy"), "which encodes pictures"),
         (("photos", "--out", "x.npy", "--batch", "0"), "Expected `batch`"),
+        (("photos", "--out", "x.npy", "--threads", "0"), "Expected `threads` to be an integer of at least 1"),
         (("photos", "--out", "x.npy", "--device", "abacus"), "Expected `device`"),
     ],
 )

@@ -135,6 +135,14 @@ def test_a_page_whose_decisions_may_not_be_saved_is_kept(mgce, fitted, refuses, 
     assert code == 0 and output == ""
 
 
+def test_a_page_is_not_written_over_a_picture_that_it_shows(fitted, refuses, tmp_path):
+    name = read_suspects(tmp_path / "people.suspects.csv")[0].name
+    (tmp_path / name).write_bytes(b"a picture")
+    (tmp_path / "link.html").symlink_to(tmp_path / name)
+    for out in (name, "link.html"):
+        refuses("serves for nothing else", "review", "people.suspects.csv", "--image", "person", "--out", out)
+
+
 def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
     (tmp_path / "d.csv").write_text(",".join(COLUMNS) + "\nr1,1,2,yes,keep,yes,suspect,,\n")
     refuses("1 on rows that are not found (1): they were deleted, their names were changed", *FIT, "--checked", "d.csv")

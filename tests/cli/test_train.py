@@ -92,6 +92,8 @@ def test_labels_in_a_table_and_pictures_that_it_does_not_name(mgce, tmp_path):
         (("a.npz", "--target-file", "t.csv"), "Expected `target_file` to be given with a folder of pictures"),
         (("a.npz", "--size", "3"), "Expected `size` to be an integer of at least 4"),
         (("a.npz", "--out", "a.npz"), "Expected `out`"),
+        (("a.npz", "--out", "."), "Expected `out` to be the path of a file, but got '., which is a folder'."),
+        (("a.npz", "--threads", "0"), "Expected `threads` to be an integer of at least 1"),
         (("a.npz", "--device", "abacus"), "Expected `device`"),
         (("photos", "--target", "kind"), "given with a folder of pictures and --target-file"),
         (("photos", "--target-file", "t.csv", "--target", "kind"), "1 that are not there, such as 'c.png'"),

@@ -14,10 +14,11 @@ from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS
+from mgce.cli.inputs import files_of, files_of_features
 from mgce.cli.labelled_rows import column_of, given_predictions, predicted_rows
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
-from mgce.cli.outputs import Json, Quiet, check_json, check_output, terminal, write_json
+from mgce.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.datasets.table_files import is_table
 from mgce.datasets.text_tables import TextFormat
@@ -95,7 +96,8 @@ def certify(
     decided = [] if checked is None else [Path(path) for path in parse_names(checked)]
     if to_check is not None and (decided or groups is not None):
         raise ValueError(expected("to_check", "left out with `checked` or `groups`", to_check))
-    _check_outputs(json_file, to_check, [path for path in (table, model, transition, *decided) if path is not None])
+    read = [model, *files_of(table or model), *files_of_features(embeddings), transition, *decided]
+    check_outputs({"json": json_file, "to_check": to_check}, read)
     form = TextFormat(sep, decimal, encoding, sheet)
     if is_table(model):
         rows = given_predictions(model, table, target, prediction, by, groups, form)
@@ -122,13 +124,6 @@ def certify(
     console.print_notes(rows.notes)
     if plan:
         console.print(plan)
-
-
-def _check_outputs(json_file: Path | None, to_check: Path | None, read: list[Path]) -> None:
-    """Raise an error if an output cannot be written, or is the other one or a file that is read."""
-    check_json(json_file, *read)
-    if to_check is not None:
-        check_output("to_check", to_check, *read, *([] if json_file is None else [json_file]))
 
 
 def _rows_to_check(

@@ -17,7 +17,7 @@ from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.cli.list_options import parse_names
-from mgce.cli.outputs import Json, Quiet, check_json, check_output, check_table, terminal, write_json
+from mgce.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.cli.review import ENDING
 from mgce.datasets.written_tables import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
@@ -54,13 +54,14 @@ def clean(
     table = out or suspects.parent / f"{name}.mended.csv"
     check_table("out", table)
     paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
+    written = {"json": json_file, "out": table}
+    check_outputs(written, [suspects, *paths])
     read = read_suspects(suspects)
     decided = {one.key: one for one in read_decisions(*paths)[0]} if paths else {}
     # Each call asks for a page of its own, so that no decisions are overwritten.
     page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
     asked = suspects.parent / f"{page}{ENDING}.csv"
-    check_json(json_file, suspects, table, asked, *paths)
-    check_output("out", table, suspects, asked, *paths)
+    check_outputs({"suspects": asked, **written}, [suspects, *paths])
     review = _Review.of(read, decided)
     result = review.cleaned(at_most, drop_share, delta)
     labels = review.mended(result)

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
 from mgce._files import write_files
-from mgce._validation import expected
+from mgce.cli.inputs import files_of_data
 from mgce.cli.list_options import parse_methods, parse_numbers
-from mgce.cli.outputs import Json, Quiet, check_folder, check_json, check_output, terminal, write_json
+from mgce.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal, write_json
+from mgce.cli.progress import steps_shown
 from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.datasets import NAMES, Table, load
+from mgce.datasets.table_files import table_name
 from mgce.datasets.text_tables import TextFormat
 from mgce.experiments import render
 from mgce.experiments.compare import Comparison, in_order, run
@@ -77,9 +79,14 @@ def compare(
     published for CIFAR-10.
     """
     form = TextFormat(sep, decimal, encoding, sheet)
+    is_known = dataset in NAMES
+    folder = out_dir or Path(f"mgce-compare-{dataset if is_known else table_name(Path(dataset))}")
+    check_folder("out_dir", folder)
+    written = {"out_dir": [folder / name for name in FILES], "json": json_file}
+    check_outputs(written, files_of_data(data_dir) if is_known else [Path(dataset)])
     table = load(dataset, target, data_dir=data_dir, download=download, drop=columns_of(drop), form=form)
     n_copies = 0
-    if dataset not in NAMES:  # data sets known by name keep their published rows and order
+    if not is_known:  # data sets known by name keep their published rows and order
         table, n_copies = in_order(table)
     plan = Comparison(
         noise_rate=noise_rate,
@@ -93,10 +100,8 @@ def compare(
         batch_size=batch_size,
         lr=lr,
     )
-    folder = out_dir or Path(f"mgce-compare-{table.name}")
-    _check_outputs(folder, json_file, Path(dataset))
     console = terminal(json_file, quiet)
-    taken_as_right = [] if dataset in NAMES else [_taken_as_right(table.name, plan)]
+    taken_as_right = [] if is_known else [_taken_as_right(table.name, plan)]
     console.print_notes(taken_as_right)
     start = time.monotonic()
     with nothing_written_if_interrupted(console):
@@ -121,29 +126,10 @@ def _taken_as_right(name: str, plan: Comparison) -> str:
     )
 
 
-def _check_outputs(folder: Path, json_file: Path | None, table: Path) -> None:
-    """Raise an error before training if a file cannot be written, or would overwrite another file or the table."""
-    check_folder("out_dir", folder)
-    files = [folder / name for name in FILES]
-    for file in files:
-        if file.resolve() == table.resolve():
-            what = f"a folder whose {file.name}, which is written, is not the table that is read"
-            raise ValueError(expected("out_dir", what, str(folder)))
-        check_output("out_dir", file)
-    check_json(json_file, table, folder, *files)
-
-
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
-        task = progress.add_task(label, total=None)
-        return run(
-            table,
-            plan,
-            device=device,
-            on_epoch=lambda done, total: progress.update(task, completed=done, total=total),
-        )
+    label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
+    with steps_shown(console, label, alike=True) as told:
+        return run(table, plan, device=device, on_epoch=partial(told, label))
 
 
 def _grid(compared: Compared) -> Grid:

@@ -14,7 +14,8 @@ from rich.table import Table as Grid
 from mgce._files import write_files
 from mgce._rounding import percent_up
 from mgce.cli.fit import fit
-from mgce.cli.outputs import Quiet, check_folder, check_output
+from mgce.cli.fit_files import FitFiles
+from mgce.cli.outputs import Quiet, check_folder, check_outputs
 from mgce.cli.terminal import Terminal
 from mgce.datasets.written_tables import to_csv
 from mgce.experiments.demo import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
@@ -43,8 +44,7 @@ def demo(
     known = known_table(dataset, noise_rate, seed)
     check_folder("out_dir", out_dir)
     table, right, new, model = (out_dir / f"{dataset}{end}" for end in (".csv", ".right.csv", ".new.csv", ".skops"))
-    for path in (table, right, new):
-        check_output("out_dir", path)
+    check_outputs({"out_dir": [table, right, new, model, *FitFiles(model, None, None).beside]}, [])
     labels = pd.DataFrame({"row": range(1, len(known.right) + 1), "given": known.table[LABEL], "right": known.right})
     contents = {table.name: known.table, right.name: labels, new.name: known.new}
     write_files(out_dir, {name: to_csv(frame, None) for name, frame in contents.items()})

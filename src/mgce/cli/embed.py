@@ -7,18 +7,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated
 
-import torch
 import typer
 
 from mgce._validation import check_count, check_device, expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
-from mgce.cli.outputs import Quiet, check_output
+from mgce.cli.inputs import files_of, files_of_encoder
+from mgce.cli.network_options import Device, Threads, use_threads
+from mgce.cli.outputs import Quiet, check_outputs
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import read_frame
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import SHOWN
-from mgce.encoders.feature_files import check_suffix, sidecar
+from mgce.encoders.feature_files import NPY, check_suffix, sidecar
 from mgce.encoders.inputs import Inputs
 from mgce.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
 
@@ -46,8 +47,8 @@ def embed(
     half: Annotated[
         bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
     ] = False,
-    threads: Annotated[int | None, typer.Option(help="Threads of the network [all cores].")] = None,
-    device: Annotated[str, typer.Option(help="Where the network runs, such as cpu or cuda.")] = "cpu",
+    threads: Threads = None,
+    device: Device = "cpu",
     sep: Sep = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8",
@@ -61,18 +62,18 @@ def embed(
     writes the same bytes. Features that are there already, of the same inputs, are kept.
     """
     check_count("batch", batch, minimum=1)
-    if threads is not None:
-        check_count("threads", threads, minimum=1)
-        torch.set_num_threads(threads)
+    use_threads(threads)
     check_device(device)
     check_suffix("out", out)
     number, parts = _shard(shard)
     if shard is not None:
         out = out.with_name(f"{out.stem}-{number}-of-{parts}{out.suffix}")
-    inputs = _inputs(source, column, id, TextFormat(sep, decimal, encoding, sheet)).part(number, parts)
+    written = {"out": [out, *[sidecar(out)] * (out.suffix.lower() == NPY)]}
+    check_outputs(written, [*files_of(source), *files_of_encoder(encoder)])
+    inputs = _inputs(source, column, id, TextFormat(sep, decimal, encoding, sheet))
+    check_outputs(written, [item for item in inputs.items if isinstance(item, Path)])  # those that a table names too
+    inputs = inputs.part(number, parts)
     check_kind(encoder, inputs.kind)
-    for path in (out, sidecar(out)):
-        check_output("out", path, source)
     if not len(inputs):
         raise ValueError(expected("shard", "of no more parts than there are rows", shard))
     console = Terminal(quiet=quiet)

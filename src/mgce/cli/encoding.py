@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mgce.cli.progress import steps_shown
 from mgce.encoders.embedding import embed
 from mgce.encoders.encoder import Encoder
 from mgce.encoders.inputs import Inputs
@@ -36,7 +37,7 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     """Encode all inputs into a file; after Ctrl-C, the same command goes on.
 
     Args:
-        console: shows the progress, if it is a terminal.
+        console: where the command prints, see :func:`mgce.cli.progress.steps_shown`.
         encoder: the encoder.
         inputs: what it encodes.
         out: the file of features.
@@ -45,21 +46,9 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     Returns:
         Whether anything had to be encoded.
     """
-    columns = (
-        TextColumn("Encoding", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
-
-        def told(done: int, total: int) -> None:
-            progress.update(task, completed=done, total=total)
-
+    with steps_shown(console, "Encoding", alike=True) as told:
         try:
-            return embed(encoder, inputs, out, on_rows=told, **options)
+            return embed(encoder, inputs, out, on_rows=partial(told, "Encoding"), **options)
         except ImportError as error:
             raise ValueError(str(error)) from error
         except KeyboardInterrupt:

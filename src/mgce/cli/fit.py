@@ -16,9 +16,10 @@ from mgce.cli.annotated import AnnotationFile, LabelColumns, SeveralLabels, targ
 from mgce.cli.embedded import EMBEDDINGS, LABEL, Source, read_folder, read_source
 from mgce.cli.fit_files import FitFiles
 from mgce.cli.fit_printed import print_fit
+from mgce.cli.inputs import files_of, files_of_encoder, files_of_features
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
-from mgce.cli.outputs import Json, Quiet, check_output, terminal, write_json
+from mgce.cli.outputs import Json, Quiet, terminal, write_json
 from mgce.cli.progress import steps_shown
 from mgce.cli.table_options import TABLE, Category, Decimal, Drop, Encoding, Sep, Sheet, Text, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
@@ -138,8 +139,9 @@ def fit(
         metric=metric,
     )
     reviewed = () if checked is None else parse_names(checked)
-    files = FitFiles(out or Path(f"{table_name(table)}.skops"), cleaned, mended, several is not None)
-    _check(files, read, reviewed, json_file, jobs, suspects)
+    files = FitFiles(out or Path(f"{table_name(table)}.skops"), cleaned, mended, several is not None, read.is_folder)
+    files.check(json_file, [*read.files, annotations, *map(Path, reviewed)])
+    _check(files, reviewed, jobs, suspects)
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(json_file, quiet)
     start = monotonic()
@@ -193,6 +195,12 @@ class _Input:
         return self.table.is_dir()
 
     @property
+    def files(self) -> list[Path | None]:
+        """The files that are read; None for an option that was left out."""
+        others = [*files_of_features(self.embeddings), *files_of_encoder(self.encoder)]
+        return [*files_of(self.table), self.target_file, *others]
+
+    @property
     def labels(self) -> Path:
         """The table that the labels are in, or the folder whose folders are the labels."""
         return self.target_file or self.table
@@ -216,13 +224,8 @@ class _Input:
         return read_source(self.table, [*classes, *named], classes, self.form, self.embeddings, plan.id)
 
 
-def _check(
-    files: FitFiles, read: _Input, reviewed: tuple[str, ...], json_file: Path | None, jobs: int, suspects: int
-) -> None:
-    """Raise an error before fitting if a file cannot be written, or an option is not as its help describes it."""
-    files.check(json_file, read.labels, *map(Path, reviewed))
-    if read.is_folder:
-        check_output("out", files.features, read.labels)
+def _check(files: FitFiles, reviewed: tuple[str, ...], jobs: int, suspects: int) -> None:
+    """Raise an error before fitting if an option is not as its help describes it."""
     if files.mended is not None and not reviewed:
         raise ValueError(expected("mended", "given with decisions, see --checked", str(files.mended)))
     if jobs == 0 or jobs < -1:

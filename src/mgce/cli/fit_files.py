@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from mgce._files import write_files
 from mgce.cli.changed_tables import changed_table
-from mgce.cli.outputs import check_json, check_output, check_table
+from mgce.cli.outputs import check_outputs, check_table
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
@@ -32,6 +32,7 @@ class FitFiles:
     cleaned: Path | None
     mended: Path | None
     several: bool = False  # whether the table has several labels a row, so that their consensus is written
+    of_pictures: bool = False  # whether it is a folder of pictures, so that their features are written
 
     @property
     def report(self) -> Path:
@@ -56,26 +57,22 @@ class FitFiles:
     @property
     def beside(self) -> list[Path]:
         """The paths of the files beside the model that every fit to such a table writes."""
-        return [self.report, self.suspects, *[self.consensus] * self.several]
+        return [self.report, self.suspects, *[self.consensus] * self.several, *[self.features] * self.of_pictures]
 
-    def check(self, json_file: Path | None, *read: Path) -> None:
+    def check(self, json_file: Path | None, read: Iterable[Path | None]) -> None:
         """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input.
 
         Args:
             json_file: the file for the results as JSON, if there is one.
-            *read: the files that the command reads.
+            read: the files that the command reads; None for an option that was left out.
         """
-        check_output("out", self.model, *read)
-        for path in self.beside:
-            check_output("out", path, *read, self.model)
+        changed = {"cleaned": self.cleaned, "mended": self.mended}
+        check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
+        check_outputs({"out": [self.model, *self.beside], **changed, "json": json_file}, read)
         check_overwritten("out", self.suspects)
-        written = [self.model, *self.beside]
-        for option, changed in (("cleaned", self.cleaned), ("mended", self.mended)):
-            if changed is not None:
-                check_output(option, changed, *read, *written)
-                check_table(option, changed)
-                written.append(changed)
-        check_json(json_file, *read, *written)
+        for option, path in changed.items():
+            if path is not None:
+                check_table(option, path)
 
     def contents(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,24 +22,48 @@ Json = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 
 
-def check_output(option: str, path: Path, *others: Path) -> None:
-    """Raise an error if a file cannot be created or replaced, or is another file that the command reads or writes.
+def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Iterable[Path | None]) -> None:
+    """Raise an error if an output cannot be created or replaced, or is an input or another output of the command.
+
+    Links, and paths of one file that are spelled differently, count as the file itself.
 
     Args:
-        option: name of the option, for errors.
-        path: the file to write.
-        others: the other files that the command reads or writes.
+        outputs: the files to write, by the name of their option; None for an option that was left out. A file for
+            results as JSON may also be `STDOUT`. An option whose name ends in `_dir` names the folder of its files.
+        read: the files that the command reads; None for an option that was left out.
 
     Raises:
-        ValueError: if the file cannot be written, or is one of `others`.
+        ValueError: if a file cannot be written, or serves for something else.
     """
-    if path.is_dir():
-        raise ValueError(expected(option, "the path of a file", f"{path}, which is a folder"))
-    if path.resolve() in [other.resolve() for other in others]:
-        raise ValueError(expected(option, "the path of a file that serves for nothing else", str(path)))
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise ValueError(expected(option, "the path of a file in a folder that can be written to", str(path)))
+    taken = {_identity(path) for path in read if path is not None}
+    written: list[Path] = []
+    for option, given in outputs.items():
+        for path in [given] if isinstance(given, Path) else given or []:
+            if option == "json" and path == STDOUT:
+                continue
+            if path.is_dir():
+                raise ValueError(expected(option, "the path of a file", f"{path}, which is a folder"))
+            real = Path(os.path.realpath(path))
+            # A file cannot be a folder of another one either, even if neither exists yet.
+            if _identity(path) in taken or any(real in other.parents or other in real.parents for other in written):
+                what, got = "the path of a file that serves for nothing else", path
+                if option.endswith("_dir"):
+                    what, got = f"a folder whose {path.name}, which is written, serves for nothing else", path.parent
+                raise ValueError(expected(option, what, str(got)))
+            folder = next(parent for parent in path.absolute().parents if parent.exists())
+            if not folder.is_dir() or not os.access(folder, os.W_OK):
+                raise ValueError(expected(option, "the path of a file in a folder that can be written to", str(path)))
+            taken.add(_identity(path))
+            written.append(real)
+
+
+def _identity(path: Path) -> object:
+    """Return what all paths of a file share, whether it exists or not."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):  # nothing is there, or no path may look like this
+        return os.path.realpath(path) if "\0" not in str(path) else str(path)
+    return found.st_dev, found.st_ino
 
 
 def check_table(option: str, path: Path) -> None:
@@ -73,12 +97,6 @@ def check_folder(option: str, path: Path) -> None:
         raise ValueError(expected(option, "the path of a folder", f"{path}, where {nearest} is a file"))
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise ValueError(expected(option, "the path of a folder that can be written to", str(path)))
-
-
-def check_json(path: Path | None, *others: Path) -> None:
-    """Raise an error if a file for results as JSON is given and cannot be written: see :func:`check_output`."""
-    if path not in (None, STDOUT):
-        check_output("json", path, *others)
 
 
 def terminal(json_file: Path | None, quiet: bool) -> Terminal:

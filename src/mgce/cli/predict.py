@@ -12,7 +12,8 @@ import typer
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS, read_new
-from mgce.cli.outputs import Json, Quiet, check_json, check_output, check_table, terminal, write_json
+from mgce.cli.inputs import files_of, files_of_encoder, files_of_features
+from mgce.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.datasets.table_files import frame_as_written, is_table, is_text_file, table_name
 from mgce.datasets.text_tables import TextFormat
@@ -70,9 +71,9 @@ def predict(
     """
     form = TextFormat(sep, decimal, encoding, sheet)
     out = out or Path(f"{table_name(table)}-predictions.csv")
-    check_output("out", out, table, model)
+    read = [model, *files_of(table), *files_of_features(embeddings), *files_of_encoder(encoder)]
+    check_outputs({"out": out, "json": json_file}, read)
     check_table("out", out)
-    check_json(json_file, table, model, out)
     fitted = TableModel.load(model)
     console = terminal(json_file, quiet)
     source = read_new(console, fitted, table, fitted.columns.text, (), form, embeddings, encoder)

@@ -10,7 +10,7 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
-from mgce.cli.outputs import Quiet, check_output
+from mgce.cli.outputs import Quiet, check_outputs
 from mgce.cli.terminal import Terminal
 from mgce.review.decision_file import saved_as
 from mgce.review.sheet import Shown, check_column, chosen, is_page_of_others, read_pictures, sheet, small_pictures
@@ -44,13 +44,16 @@ def review(
     check_count("suspects", most, minimum=0)
     check_count("random", random, minimum=0)
     name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
-    check_output("out", out or suspects.parent / f"{name}.review.html", suspects)
+    check_outputs({"out": out or suspects.parent / f"{name}.review.html"}, [suspects])
     every = read_suspects(suspects)
     for option, column in (("image", image), ("text", text)):
         check_column(option, column, every)
     shown = chosen(every, most, random)
     if not shown:
         raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
+    cells = [dict(one.suspect.cells) for one in shown]
+    column = image or PICTURE
+    check_outputs({"out": out}, [suspects.parent / every[column] for every in cells if column in every])
     if image is not None:
         pictures = read_pictures(shown, image, suspects.parent)
     else:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
-import torch
 import typer
 
 from mgce._files import write_files
-from mgce._validation import check_count, expected
+from mgce._validation import expected
 from mgce.cli.embedded import LABEL
+from mgce.cli.inputs import files_of
 from mgce.cli.labelled_images import IMAGES, LABELS, SIZE, LabelledImages, check_size, read_arrays, read_folder
-from mgce.cli.outputs import Json, Quiet, check_json, check_output, terminal, write_json
+from mgce.cli.network_options import Device, Threads, use_threads
+from mgce.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.cli.progress import steps_shown
 from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.review.draws import draw
@@ -54,8 +56,8 @@ def train(
         bool, typer.Option("--as-they-are", help="Neither shift nor mirror colour images at random.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, networks.")] = DEFAULT.seed,
-    threads: Annotated[int | None, typer.Option(help="Threads of the network [all cores].")] = None,
-    device: Annotated[str, typer.Option(help="Where the network runs, such as cpu or cuda.")] = DEFAULT.device,
+    threads: Threads = None,
+    device: Device = DEFAULT.device,
     json_file: Json = None,
     quiet: Quiet = False,
     out: Annotated[Path | None, typer.Option(help="File for the network [SOURCE's name with .pt].")] = None,
@@ -69,11 +71,9 @@ def train(
     """
     plan = ImagePlan(validation_size, folds, epochs, not as_they_are, seed, device)
     _check(source, target_file, target, size)
-    if threads is not None:
-        check_count("threads", threads, minimum=1)
-        torch.set_num_threads(threads)
+    use_threads(threads)
     outputs = _Outputs(out or Path(f"{source.resolve().stem}.pt"), folds > 0)
-    outputs.check(json_file, *[path for path in (source, target_file) if path is not None and not path.is_dir()])
+    outputs.check(json_file, [*files_of(source), target_file])
     console = terminal(json_file, quiet)
     start = monotonic()
     with nothing_written_if_interrupted(console), steps_shown(console, "Reading") as told:
@@ -124,15 +124,13 @@ class _Outputs:
         """The path of the CSV file that lists all rows, the most suspect label first."""
         return self.model.with_suffix(".suspects.csv")
 
-    def check(self, json_file: Path | None, *read: Path) -> None:
+    def check(self, json_file: Path | None, read: Iterable[Path | None]) -> None:
         """Raise an error before training if a file cannot be written, or would overwrite another file or an input."""
-        check_output("out", self.model, *read)
-        beside = [self.picture, *[self.suspects] * self.judges]
-        for path in beside:
-            check_output("out", path, *read, self.model)
+        check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
+        written = [self.model, self.picture, *[self.suspects] * self.judges]
+        check_outputs({"out": written, "json": json_file}, read)
         if self.judges:
             check_overwritten("out", self.suspects)
-        check_json(json_file, *read, self.model, *beside)
 
     def contents(self, result: ImageFit, images: LabelledImages, plan: ImagePlan) -> dict[str, bytes]:
         """Return the content of each file, by its name."""

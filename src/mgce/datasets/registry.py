@@ -20,6 +20,7 @@ from mgce.datasets.tables import Table, make_table, read_table
 from mgce.datasets.text_tables import TextFormat
 
 N_TRAIN_DIGITS = 1437  # four fifths of the 1,797 images
+FOLDERS = ("MNIST", "FashionMNIST", "openml", "uci", "uci-copies")  # of the local copies of published tables
 DatasetT = TypeVar("DatasetT", Table, ImageDataset)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +37,7 @@ class Inputs:
         Raises:
             ValueError: if there is none.
         """
-        files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if _is_picture(path, folder)}
+        files = {path.relative_to(folder).as_posix(): path for path in pictures_in(folder)}
         if not files:
             raise ValueError(expected("source", f"a folder of pictures ({', '.join(SUFFIXES)})", f"none in {folder}"))
         names = tuple(sorted(files))
@@ -86,6 +87,11 @@ class Inputs:
             for part in (name.encode("utf-8", "surrogatepass"), content):
                 digest.update(hashlib.sha256(part).digest())
         return digest.hexdigest()
+
+
+def pictures_in(folder: Path) -> Iterator[Path]:
+    """Yield the pictures in a folder and the folders below; hidden files are left out."""
+    return (path for path in folder.rglob("*") if _is_picture(path, folder))
 
 
 def _is_picture(path: Path, folder: Path) -> bool:
