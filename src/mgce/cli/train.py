@@ -64,7 +64,7 @@ def train(
 ) -> None:
     """Train a small network on images whose labels may be partly wrong, and list the suspect labels.
 
-    A share of the rows is held out with its labels as given. The network is trained with five losses. The one that
+    A share of the rows is held out with its labels as given. The network is trained with six losses. The one that
     predicts most of the held-out labels is chosen, with its best epoch, or the average of the weights. Nothing needs to
     be known of the noise. Writes the network, a picture of its training, and NAME.suspects.csv: all rows, the most
     suspect label first, for mgce review.

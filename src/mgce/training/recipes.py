@@ -92,10 +92,11 @@ class RecipeChoice:
 
     def table(self) -> str:
         """Return a line for each recipe: validation labels that it predicts, against the chosen one, and its epochs."""
-        lines = [f"{'recipe':15} {'predicted':>9} {'against ' + self.name:>26} {'epochs':>6}"]
+        width = max(len(name) for name in ("recipe", *self.trials))
+        lines = [f"{'recipe':{width}} {'predicted':>9} {'against ' + self.name:>26} {'epochs':>6}"]
         for name, trial in self.trials.items():
             against = "" if name == self.name else "{:+.1%} ({:+.1%} to {:+.1%})".format(*self.difference(name))
-            lines.append(f"{name:15} {trial.accuracy:>9.1%} {against:>26} {trial.epochs:>6}")
+            lines.append(f"{name:{width}} {trial.accuracy:>9.1%} {against:>26} {trial.epochs:>6}")
         return "\n".join(lines)
 
     def sentence(self) -> str:
