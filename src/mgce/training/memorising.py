@@ -104,14 +104,14 @@ def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
     Example:
         >>> kind_of_noise(NoiseKind("class-dependent", ((0, 6), (2, 4)), 0.001))
         'Wrong labels depend on the class: class 0 is often labelled 6, class 2 is often labelled 4. Validation labels \
-may choose badly then; use a `TrimmedLoss` with a share for each label if you know these shares.'
+may choose badly then; `LearnedForwardCorrection` learns how classes are confused.'
     """
     if kind.kind == CLASS_DEPENDENT:
         names = range(10**9) if classes is None else classes
         pairs = [f"class {names[c]} is often labelled {names[label]}" for c, label in kind.pairs]
         return (
-            f"Wrong labels depend on the class: {listed(pairs, NAMED)}. Validation labels may choose badly then; use a "
-            "`TrimmedLoss` with a share for each label if you know these shares."
+            f"Wrong labels depend on the class: {listed(pairs, NAMED)}. Validation labels may choose badly then; "
+            "`LearnedForwardCorrection` learns how classes are confused."
         )
     if kind.kind == SYMMETRIC:
         return "Wrong labels look symmetric: no class is mostly given one other label."
