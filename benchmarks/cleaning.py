@@ -1,9 +1,11 @@
-"""How many labels to look up until few are wrong, on CIFAR-10N with the worst labels: `python -m benchmarks.cleaning EMBEDDINGS CIFARN` fits :class:`mgce.MGCEEmbeddingClassifier`, as `mgce fit` does, to
+"""How many labels to look up until few are wrong, on CIFAR-10N with the worst labels: `python -m benchmarks.cleaning`.
+
+`python -m benchmarks.cleaning EMBEDDINGS CIFARN` fits :class:`mgce.MGCEEmbeddingClassifier`, as `mgce fit` does, to
 frozen features of the 50,000 rows, in files `train-FROM-TO-128.npz`. Each row is judged by heads that were fitted
-without it. Tables of 3,000 rows are drawn from these with replacement. The reader keeps each label that nobody looks up,
-and reads in the order in which the package suspects labels. Three ways to certify what is left are measured: the bound
-of `mgce clean`; Clopper and Pearson's of random rows of the rest, where an oracle says when to stop and how many rows
-suffice on average; and the bound of `mgce review`, with a random row to each suspect.
+without it. Tables of 3,000 rows are drawn from these with replacement. The reader keeps each label that nobody looks
+up, and reads in the order in which the package suspects labels. Three ways to certify what is left are measured: the
+bound of `mgce clean`; Clopper and Pearson's of random rows of the rest, where an oracle says when to stop and how many
+rows suffice on average; and the bound of `mgce review`, with a random row to each suspect.
 """
 
 from __future__ import annotations
