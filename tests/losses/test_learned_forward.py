@@ -24,7 +24,8 @@ def counted(counts, transition, p, target, window):
         right = row**2 * transition[:, y]
         counts[:, y] += row.max() ** 4 * right / right.sum()
     counts_and_prior = counts + np.eye(len(counts))
-    return counts, counts_and_prior / counts_and_prior.sum(1, keepdims=True)
+    shares = counts_and_prior / counts_and_prior.sum(1, keepdims=True)
+    return counts, 1e-6 + (1 - len(counts) * 1e-6) * shares
 
 
 def start(window):
@@ -116,6 +117,24 @@ def test_ignored_rows_are_not_counted():
     torch.testing.assert_close(whole.counts, part.counts)
 
 
+def test_compiled_and_on_other_devices_the_loss_needs_no_matrix_for_each_row():
+    """Of 64 rows and 512 classes, k^2 numbers a row would be 16.8 million."""
+    k, n = 512, 64
+    criterion = LearnedForwardCorrection(k).to("meta")
+    largest = [0]
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            out = function(*args, **(kwargs or {}))
+            if isinstance(out, torch.Tensor):
+                largest[0] = max(largest[0], out.numel())
+            return out
+
+    with Watch():
+        criterion(torch.empty(n, k, device="meta"), torch.empty(n, dtype=torch.long, device="meta"))
+    assert k * k <= largest[0] < 2 * k * k
+
+
 @pytest.mark.parametrize("scale", [0.0, 1e4, 1e30])
 def test_flat_and_huge_logits_leave_a_matrix(scale):
     criterion = LearnedForwardCorrection(K, window=WINDOW)
@@ -123,7 +142,7 @@ def test_flat_and_huge_logits_leave_a_matrix(scale):
     for _ in range(20):
         criterion(leaf, TARGET).backward()
     torch.testing.assert_close(criterion.transition.sum(1), torch.ones(K))
-    assert leaf.grad.isfinite().all() and (criterion.transition >= 0).all()
+    assert leaf.grad.isfinite().all() and (criterion.transition > 0).all()
 
 
 def test_confused_classes_are_told_apart_where_gce_follows_the_labels():

@@ -66,16 +66,21 @@ def forward_corrected_logits(
 
     Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
     """
+    _check_transition(transition)
+    return corrected_logits(logits, transition, beta, dim, least=0.0)
+
+
+def corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int | None, *, least: float) -> Tensor:
+    """Return the logits of :func:`forward_corrected_logits`, for a matrix whose entries are all at least `least`."""
     beta = _correctable(beta)
     dim = _validation.check_logits(logits, dim)
     k = logits.shape[dim]
-    _check_transition(transition)
     if len(transition) != k:
         raise ValueError(
             expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
         )
     x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
-    mixed = _log_mixture(x, beta, transition)
+    mixed = _log_mixture(x, beta, transition, least)
     if beta != math.inf:
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
         mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
@@ -115,6 +120,7 @@ class ForwardCorrection(Wrapper):
     """
 
     transition: Tensor
+    least = 0.0  # that all entries of T are known to have
 
     def __init__(self, loss: nn.Module, transition: Tensor) -> None:
         super().__init__(loss)
@@ -135,7 +141,7 @@ class ForwardCorrection(Wrapper):
         beta = _correctable(self.link.beta)
 
         def corrected(logits: Tensor, target: Tensor) -> Tensor:
-            mixed = forward_corrected_logits(logits, self.transition, beta=beta, dim=dim)
+            mixed = corrected_logits(logits, self.transition, beta, dim, least=self.least)
             loss: Tensor = self.loss(mixed, target)
             return loss
 
@@ -173,17 +179,20 @@ def _log(probs: Tensor) -> Tensor:
     return torch.where(probs == 0, -torch.inf, torch.where(probs == 0, 1, probs).log())
 
 
-def _log_mixture(x: Tensor, beta: float, transition: Tensor) -> Tensor:
+def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Tensor:
     """Return log(p T), with p the probabilities of the logits x and T the transition matrix.
 
-    It is computed by a matrix product if all entries of p T exceed `LEAST_MIXED`. Otherwise, or if tensor values
-    cannot be read, it is computed by a log-sum-exp over k^2 numbers a row.
+    It is computed by a matrix product if all entries of p T exceed `LEAST_MIXED`, as they do if those of T do. If the
+    least entry of T is not known and tensor values cannot be read, or else, it is computed by a log-sum-exp over k^2
+    numbers a row.
     """
     if beta == math.inf:
         log_p = F.log_softmax(x, -1)
         p = log_p.double().exp()
     else:
         p = worst_case_probs(x, beta=beta, dim=-1)
+    if least > LEAST_MIXED:
+        return (p.double() @ transition.double()).log().to(x.dtype)
     if _validation.is_concrete(p) and _validation.is_concrete(transition):
         mixed = p.double() @ transition.double()
         if (mixed > LEAST_MIXED).all():
