@@ -52,6 +52,9 @@ class LearnedForwardCorrection(ForwardCorrection):
 
     T is computed in float32, also in mixed precision. Rows whose logits are infinite or NaN are not counted.
 
+    T is learnt if most labels of each class are right. With nearly as many wrong labels a class can disappear: no row
+    is predicted as that class, and the sum of its row of `counts` is near 0. So check these sums after training.
+
     In `eval` mode T stays as it is. Both buffers are in the `state_dict`, so training can be resumed. In distributed
     training the counts of all processes are added.
 
