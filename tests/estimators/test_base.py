@@ -34,6 +34,16 @@ def test_suspects_with_golden_leads():
     np.testing.assert_allclose(clf.label_quality(f, [20, 30, 30, 10]), [0.0503907946894, 0, 0, 1 / 3], atol=1e-11)
 
 
+def test_suspects_of_huge_margins_are_ranked_by_their_leads():
+    class Huge(Fixed):
+        def _margins(self, X):
+            return X * 1e300  # 12 decimals of it are too large for float64
+
+    clf = Huge().fit(np.eye(2), [0, 1])
+    f = np.array([[1, 0], [3.0, 0], [2, 0], [1.7e8, -1.7e8], [0, 1]])
+    assert clf.suspect_labels(f, [1, 1, 1, 1, 1]).tolist() == [3, 1, 2, 0, 4]
+
+
 def test_dense_estimators_refuse_sparse_rows():
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(TypeError, match="[Ss]parse"):

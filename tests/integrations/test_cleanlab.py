@@ -69,6 +69,26 @@ def test_huge_and_masked_logits(far):
     np.testing.assert_allclose(q.sum(1), 1, rtol=0, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        [[1.0, 1.0, 0.0], [2.0, 2.0, 2.0]],
+        [[1 - 1e-9, 1.0, 0.0], [1.0, 1 - 1e-9, 0.0]],  # closer than what is added
+        [[0.0, 5.0], [1e-9, 0.0]],
+        [[-1e300, 0.0, 1e300], [1e160, -1e160, 0.0]],
+        np.zeros((1, 100_000)),  # so many classes that they share more than they have
+    ],
+)
+@pytest.mark.parametrize("beta", [1.0, 1.4, np.inf])
+def test_classes_are_ordered_as_their_logits_are_and_equal_logits_get_equal_probabilities(f, beta):
+    f = np.asarray(f)
+    q = untied_probs(f, beta=beta)
+    assert (q > 0).all() and np.abs(q.sum(1) - 1).max() < 1e-14
+    for row, logits in zip(q, f, strict=True):
+        order = np.argsort(logits)
+        assert (np.sign(np.diff(row[order])) == np.sign(np.diff(logits[order]))).all()
+
+
 @pytest.mark.parametrize("filter_by", FILTERS)
 def test_in_each_filter_it_finds_what_h_finds_and_orders_it_better(digits, filter_by):
     _, labels, flipped, f = digits

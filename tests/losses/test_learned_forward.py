@@ -135,6 +135,15 @@ def test_compiled_and_on_other_devices_the_loss_needs_no_matrix_for_each_row():
     assert k * k <= largest[0] < 2 * k * k
 
 
+def test_targets_that_are_no_numbers_are_not_counted():
+    whole, part = (LearnedForwardCorrection(K, window=WINDOW) for _ in range(2))
+    soft = nn.functional.one_hot(TARGET, K).double()
+    part(LOGITS[1:], soft[1:])
+    soft[0] = torch.nan
+    whole(LOGITS, soft)
+    torch.testing.assert_close(whole.counts, part.counts)
+
+
 @pytest.mark.parametrize("scale", [0.0, 1e4, 1e30])
 def test_flat_and_huge_logits_leave_a_matrix(scale):
     criterion = LearnedForwardCorrection(K, window=WINDOW)
@@ -142,7 +151,71 @@ def test_flat_and_huge_logits_leave_a_matrix(scale):
     for _ in range(20):
         criterion(leaf, TARGET).backward()
     torch.testing.assert_close(criterion.transition.sum(1), torch.ones(K))
-    assert leaf.grad.isfinite().all() and (criterion.transition > 0).all()
+    assert leaf.grad.isfinite().all() and (criterion.transition >= 0).all()
+
+
+def assert_a_matrix(criterion):
+    torch.testing.assert_close(criterion.transition.sum(1), torch.ones(K))
+    assert criterion.counts.isfinite().all() and (criterion.transition > 0).all()
+
+
+@pytest.mark.parametrize("rows", [64, 1100])  # the second forgets all rows before
+@pytest.mark.parametrize("dtype", [None, torch.float16, torch.bfloat16])
+def test_a_label_unseen_for_long_is_learnt_once_it_comes_even_in_mixed_precision(rows, dtype):
+    """Sure predictions drive T of the other labels to 0 of float16: divided by it, the counts were NaN ever after."""
+    criterion, sure = LearnedForwardCorrection(K), 100 * torch.eye(K)[[0] * rows]
+    with torch.autocast("cpu", dtype or torch.bfloat16, enabled=dtype is not None):
+        for label in [0] * 200 + [1] * 200:
+            criterion(sure, torch.full((rows,), label))
+    assert_a_matrix(criterion)
+    assert criterion.transition[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_mixed_precision_learns_the_matrix_of_float32(dtype):
+    plain, mixed = (LearnedForwardCorrection(K, window=WINDOW) for _ in range(2))
+    logits = LOGITS.to(dtype)
+    plain(logits.float(), TARGET)
+    with torch.autocast("cpu", dtype):
+        mixed(logits, TARGET)
+    assert torch.equal(mixed.transition, plain.transition)
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_rows_of_logits_that_are_no_numbers_are_not_counted(bad):
+    """A gradient scaler leaves out a step that overflowed; T has to outlive such a step too."""
+    whole, part = (LearnedForwardCorrection(K, window=WINDOW) for _ in range(2))
+    logits = LOGITS.clone()
+    logits[0, 1] = bad
+    whole(logits, TARGET)
+    part(LOGITS[1:], TARGET[1:])
+    torch.testing.assert_close(whole.counts, part.counts)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_module_moved_to_another_dtype_goes_on_learning(dtype):
+    criterion, plain = LearnedForwardCorrection(K).to(dtype), LearnedForwardCorrection(K)
+    for _ in range(100):
+        for one in (criterion, plain):
+            one(LOGITS, TARGET)
+    torch.testing.assert_close(criterion.transition, plain.transition, rtol=1e-2, atol=1e-3)
+    sure = 100 * torch.eye(K)[[0] * 1100]
+    for label in (0, 1):
+        criterion(sure, torch.full((1100,), label))
+        criterion.to(dtype)
+    criterion(LOGITS, TARGET)
+    assert_a_matrix(criterion)
+
+
+def test_the_matrix_is_learnt_under_func_grad_and_vmap_is_refused():
+    leaf, inside, plain = LOGITS.float(), LearnedForwardCorrection(K), LearnedForwardCorrection(K)
+    torch.func.grad(lambda x: inside(x, TARGET))(leaf)
+    plain(leaf, TARGET)
+    assert torch.equal(copy.deepcopy(inside).transition, plain.transition)
+    with pytest.raises(RuntimeError, match="Expected no `torch.func.vmap` in `train` mode"):
+        torch.func.vmap(inside)(leaf, TARGET)
+    assert torch.equal(inside.transition, plain.transition)
+    torch.testing.assert_close(torch.func.vmap(inside.eval())(leaf, TARGET).mean(), inside(leaf, TARGET))
 
 
 def test_confused_classes_are_told_apart_where_gce_follows_the_labels():
@@ -170,7 +243,10 @@ def test_confused_classes_are_told_apart_where_gce_follows_the_labels():
         (lambda: LearnedForwardCorrection(1), "Expected `num_classes` to be .*at least 2"),
         (lambda: LearnedForwardCorrection(K, window=0), "Expected `window`"),
         (lambda: LearnedForwardCorrection(K, MGCELoss(beta=1)), "Expected `beta` to be one number above 1"),
-        (lambda: LearnedForwardCorrection(K)(torch.randn(2, 4), torch.tensor([0, 1])), r"of shape \(4, 4\)"),
+        (
+            lambda: LearnedForwardCorrection(K)(torch.randn(2, 4), torch.tensor([0, 1])),
+            "Expected `input` to be logits of 3 classes, .* got 4",
+        ),
     ],
 )
 def test_wrong_arguments_get_a_sentence(make, message):

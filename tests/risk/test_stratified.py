@@ -95,10 +95,34 @@ def test_the_bound_is_that_of_a_plain_search_where_the_weight_is_known():
     assert largest - 0.003 <= bound <= largest + 0.01
 
 
-@pytest.mark.parametrize("counts", [((3, 0), (2, 5), (9, 9)), ((0, 0), (5, 5), (4, 9)), ((0, 0), (0, 0), (9, 9))])
+@pytest.mark.parametrize(
+    "counts",
+    [
+        ((3, 0), (2, 5), (9, 9)),
+        ((0, 0), (5, 5), (4, 9)),
+        ((0, 0), (0, 0), (9, 9)),
+        ((0.5, 1), (5, 5), (9, 9)),
+        ((np.nan, 1), (5, 5), (9, 9)),
+        ((0, 1), (5, 5), (9,)),
+        ((0, 1, 1), (5, 5, 5), (9, 9, 9)),
+        (("0", "1"), (5, 5), (9, 9)),
+        (0, 5, 9),
+    ],
+)
 def test_counts_that_do_not_fit_are_refused(counts):
     with pytest.raises(ValueError, match="errors, looked_up, rows"):
         stratified_upper(*counts)
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, np.nan, "half"])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises((TypeError, ValueError), match="Expected `share` to be a finite number in"):
+        stratified_upper((2, 4), (20, 10), (200, 100), share=share)
+
+
+def test_the_tiniest_delta_leaves_a_bound_that_is_no_smaller():
+    bounds = [stratified_upper((2, 40), (200, 100), (2000, 1000), delta) for delta in (1e-20, 1e-150, 1e-200, 1e-305)]
+    assert (np.diff(bounds) >= 0).all() and bounds[-1] <= 1
 
 
 def test_errors_everywhere_leave_a_bound_of_one_and_more_errors_never_lower_it():

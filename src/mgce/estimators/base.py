@@ -209,13 +209,15 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         rows = np.arange(len(f))
         others = f.copy()
         others[rows, label] = -np.inf
-        lead = others.max(1) - f[rows, label]
+        with np.errstate(over="ignore"):  # of huge margins
+            lead = others.max(1) - f[rows, label]
+            rounded = lead.round(12)
         # Rows of equal lead are ranked by their content: in a file sorted by its labels, ties broken by file order
         # would follow the labels. A lead varies by a relative 1e-16 with the batch, so 12 decimals make such leads
         # equal.
         ties = np.empty(len(f), np.intp)
         ties[content_order(self._validated(X, reset=False), label)] = rows
-        return np.asarray(np.lexsort((ties, -lead.round(12))))
+        return np.asarray(np.lexsort((ties, -np.where(np.isfinite(rounded), rounded, lead))))
 
     def to_torch(self, output: str = "minimax") -> nn.Sequential:
         r"""Return the fitted model as a PyTorch module from rows to probabilities, to serve, export or train further.

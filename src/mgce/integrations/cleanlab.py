@@ -23,13 +23,14 @@ TIE_BREAK = 1e-6
 def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float64]:
     r"""Return the minimax probabilities h, with zeros replaced by positive numbers that fall with the class's margin.
 
-    .. math:: q_y = h_\beta(f)_y + 10^{-6} \exp\Bigl(-\frac{\max_c f_c - f_y}{1 + \sigma(f)}\Bigr)
-        \quad \text{for all classes but the most probable,}
+    .. math:: q_y = \Bigl(1 - 10^{-6} \sum_c u_c\Bigr) h_\beta(f)_y + 10^{-6} u_y, \qquad
+        u_y = \exp\Bigl(-\frac{\max_c f_c - f_y}{1 + \sigma(f)}\Bigr)
 
-    which gets the rest of the sum 1. cleanlab ranks rows by the probability of their label. With h, this probability is
-    exactly 0 for many rows, so the most suspect rows tie. How far the label's logit lies below the largest one still
-    differs between them. This distance is divided by :math:`1 + \sigma(f)`, with the standard deviation of the row's
-    logits: otherwise rows far from the training data, whose logits all differ much, would come first.
+    cleanlab ranks rows by the probability of their label. With h, this probability is exactly 0 for many rows, so the
+    most suspect rows tie. How far the label's logit lies below the largest one still differs between them. This
+    distance is divided by :math:`1 + \sigma(f)`, with the standard deviation :math:`\sigma(f)` of the row's logits:
+    otherwise rows far from the training data, whose logits all differ much, would come first. Within a row, q ranks the
+    classes as their logits do.
 
     Args:
         logits: f, shape (n, k): n rows that the model was not trained on, k classes.
@@ -51,14 +52,14 @@ def untied_probs(logits: Any, *, beta: float = DEFAULT_BETA) -> NDArray[np.float
     beta = check_beta(beta)  # type: ignore[assignment]
     check_logits(f, -1)
     f = f.detach().double().cpu()
-    top = f.argmax(-1, keepdim=True)
-    below = f.gather(-1, top) - f
+    below = f.amax(-1, keepdim=True) - f
     below = torch.where(below.isfinite(), below, torch.nan)  # a class whose logit is -inf stays at 0
-    spread = (below - below.nanmean(-1, keepdim=True)).square().nanmean(-1, keepdim=True).sqrt()
-    untied = (-below / (1 + spread)).exp().nan_to_num(0.0)
-    probs: Tensor = minimax_probs(f, beta=beta, dim=-1) + TIE_BREAK * untied
-    probs.scatter_(-1, top, 0.0)
-    return np.asarray(probs.scatter(-1, top, 1 - probs.sum(-1, keepdim=True)).numpy())
+    unit = below.nan_to_num(0.0).amax(-1, keepdim=True).clamp(min=1)  # else squares of huge distances overflow
+    around = below / unit
+    spread = unit * (around - around.nanmean(-1, keepdim=True)).square().nanmean(-1, keepdim=True).sqrt()
+    untied = TIE_BREAK * (-below / (1 + spread)).exp().nan_to_num(0.0)
+    probs: Tensor = (1 - untied.sum(-1, keepdim=True)) * minimax_probs(f, beta=beta, dim=-1) + untied
+    return np.asarray(probs.numpy())
 
 
 class UntiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -41,7 +41,9 @@ class TrainerLoss(nn.Module):
     Args:
         criterion: :class:`mgce.MGCELoss`, another loss of this package or of PyTorch, or a module whose attribute
             `reduction` works as in PyTorch. A copy is used, with `reduction="none"` in all its parts; it shares
-            parameters and buffers. Class weights multiply the terms of the sum but do not change n, as in the Trainer.
+            parameters and buffers. Read what the loss learns, such as the matrix of
+            :class:`mgce.LearnedForwardCorrection`, from the attribute `criterion`, not from your module. Class weights
+            multiply the terms of the sum but do not change n, as in the Trainer.
         task: what is classified, for N sequences, T tokens and C classes: `"sequence"`, logits (N, C) and labels (N,);
             `"token"`, logits (N, T, C) and labels (N, T); or `"causal_lm"`, the shapes of `"token"`, where the logits
             at a position are for the token after it.

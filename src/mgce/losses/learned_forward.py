@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 from torch import Tensor, distributed, nn
 
 from mgce import _validation
+from mgce._validation import expected
+from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.forward import ForwardCorrection
 from mgce.losses.modules import GCELoss
-from mgce.losses.protocol import dim_of, ignore_index_of
+from mgce.losses.protocol import ignore_index_of
+from mgce.losses.wrapping import check_input
 
 # Of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already explains most
 # wrong labels, so less robustness is needed than without T. :class:`mgce.MGCEEmbeddingClassifier` corrects by it too.
@@ -21,7 +26,8 @@ SHARPNESS = 2
 TRUST = 4
 START = 0.8  # diagonal of T before the first batch: labels are more often right than wrong
 PRIOR = 1.0  # rows of each class that are right, added to the counts
-# Least entry of T: p T is then at least that, and its logarithm needs no other care, on any device.
+# Least entry of T. Where it is 0, no row could raise it again. With it, p T is at least that on any device, so that its
+# logarithm needs no other care.
 LEAST = 1e-6
 # The window by default: so many rows for each class, and so many at least. A row of T then has errors of a few points.
 # With four times as many rows T lagged behind the network: 81 % of right test rows, not 91 %, on 2,000 images of MNIST
@@ -44,6 +50,11 @@ class LearnedForwardCorrection(ForwardCorrection):
     Use it if labels of some classes are mostly given one other label: such noise misleads a loss that knows nothing of
     T. `link` turns logits into p, the probabilities of the labels before the noise. No index of rows is needed.
 
+    T is computed in float32, also in mixed precision. Rows whose logits are infinite or NaN are not counted.
+
+    T is learnt if most labels of each class are right. With nearly as many wrong labels a class can disappear: no row
+    is predicted as that class, and the sum of its row of `counts` is near 0. So check these sums after training.
+
     In `eval` mode T stays as it is. Both buffers are in the `state_dict`, so training can be resumed. In distributed
     training the counts of all processes are added.
 
@@ -62,6 +73,7 @@ class LearnedForwardCorrection(ForwardCorrection):
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above.
+        RuntimeError: in `train` mode inside `torch.func.vmap`.
 
     Example:
         >>> criterion = LearnedForwardCorrection(num_classes=2, window=100)
@@ -78,7 +90,7 @@ class LearnedForwardCorrection(ForwardCorrection):
     """
 
     inside = OF_LOSSES_INSIDE
-    least = LEAST / 2  # half of it, for the rounding of other dtypes
+    least = LEAST / 2  # half of it, for the rounding of half types
     counts: Tensor
 
     def __init__(self, num_classes: int, loss: nn.Module | None = None, *, window: int | None = None) -> None:
@@ -93,38 +105,68 @@ class LearnedForwardCorrection(ForwardCorrection):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the forward-corrected logits against noisy labels; in `train` mode, learn T."""
+        dim, k = check_input(self.loss, input), len(self.transition)
+        if input.shape[dim] != k:
+            raise ValueError(expected("input", f"logits of {k} classes, `num_classes`", input.shape[dim]))
         value = super().forward(input, target)
         if self.training:
-            self._learn(input.detach(), target)
+            kind = input.device.type
+            # Where there is no mixed precision, as on the device `meta`, it cannot be left out either.
+            exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
+            with torch.no_grad(), exact:  # in float16, the probability of a label would be rounded to 0
+                self._learn(*self._rows(input.detach(), target, dim))
         return value
 
-    @torch.no_grad()
-    def _learn(self, input: Tensor, target: Tensor) -> None:
-        """Count the rows of a batch, and estimate T anew."""
+    def _rows(self, input: Tensor, target: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        """Return p and the one-hot label (or the class probabilities) of each row, both (n, k) in float32.
+
+        The label of a row that is not to be counted is 0 for all classes: an ignored row, or one of infinite logits.
+        """
         k = len(self.transition)
-        dim = dim_of(self.loss)
-        dim = (1 if input.ndim > 1 else 0) if dim is None else dim
-        p = self.link(input).float().movedim(dim, -1).reshape(-1, k)
+        logits = input.float() if input.dtype in HALF_TYPES else input
+        p = self.link(logits).float().movedim(dim, -1).reshape(-1, k)
         if target.is_floating_point():
             given = target.movedim(dim, -1).reshape(-1, k).float()
         else:
-            label = target.reshape(-1).long()
-            rows = label != ignore_index_of(self.loss)
-            given = nn.functional.one_hot(torch.where(rows, label, 0), k).float() * rows[:, None]
+            label = target.reshape(-1, 1)
+            given = (label == torch.arange(k, device=label.device)) & (label != ignore_index_of(self.loss))
+        finite = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
+        return torch.where(finite, p, 1 / k), torch.where(finite, given.float(), 0)
+
+    def _learn(self, p: Tensor, given: Tensor) -> None:
+        """Count the rows of a batch, and estimate T anew, in float32."""
+        transition = self.transition.float()
         sharp = p**SHARPNESS
         weight = p.amax(1, keepdim=True) ** TRUST
         # A sum over rows of r, without a matrix for each row: r_ic T^-1 = sharp_ic / sum_d sharp_id T_dy.
-        tiny = torch.finfo(torch.float32).tiny
-        new = self.transition * (sharp.T @ (weight * given / (sharp @ self.transition).clamp(min=tiny)))
+        new = transition * (sharp.T @ (weight * given / (sharp @ transition)))
         seen = given.sum()
         if distributed.is_available() and distributed.is_initialized():
             distributed.all_reduce(new)
             distributed.all_reduce(seen)
-        self.counts = self.counts * (1 - seen / self.window).clamp(min=0) + new
-        counts = self.counts + PRIOR * torch.eye(k, device=new.device)
-        # A new tensor, not the old one changed: losses whose gradients are still to come need that.
-        self.transition = LEAST + (1 - k * LEAST) * counts / counts.sum(1, keepdim=True)
+        counts = self.counts.float() * (1 - seen / self.window).clamp(min=0) + new
+        # New tensors, not the old ones changed: losses whose gradients are still to come need the old T.
+        self.counts = _outside_transforms(counts)
+        k = len(counts)
+        with_prior = self.counts + PRIOR * torch.eye(k, device=counts.device)
+        shares = with_prior / with_prior.sum(1, keepdim=True)
+        self.transition = _outside_transforms(LEAST + (1 - k * LEAST) * shares)
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
         return f"num_classes={len(self.transition)}, window={self.window}"
+
+
+def _outside_transforms(tensor: Tensor) -> Tensor:
+    """Return a tensor that can be kept after the transforms of `torch.func` that the call is inside of."""
+    functorch = torch._C._functorch
+    if torch.compiler.is_compiling() or not functorch.is_functorch_wrapped_tensor(tensor):
+        return tensor
+    while functorch.is_gradtrackingtensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    if functorch.is_batchedtensor(tensor):
+        raise RuntimeError(
+            "Expected no `torch.func.vmap` in `train` mode, where the noise matrix is learnt from whole batches: "
+            "call `eval()` first."
+        )
+    return tensor

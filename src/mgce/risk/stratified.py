@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -86,7 +87,7 @@ def stratified_upper(
         The upper bound, in (0, 1].
 
     Raises:
-        ValueError: if the counts do not fit together, or `delta` is out of range.
+        TypeError, ValueError: if the counts do not fit together, or `delta` or `share` is out of range.
 
     Example:
         >>> round(stratified_upper((2, 40), (200, 100), (2000, 1000)), 3)
@@ -98,21 +99,34 @@ def stratified_upper(
     Berger and Boos (1994), JASA 89.
     """
     check_delta(delta)
-    cells = list(zip(errors, looked_up, rows, strict=True))
-    if len(cells) != 2 or any(not 0 <= k <= m <= n for k, m, n in cells) or sum(looked_up) == 0:
-        got = (tuple(errors), tuple(looked_up), tuple(rows))
-        raise ValueError(_validation.expected("errors, looked_up, rows", "two counts each, none above the next", got))
+    if share is not None:
+        _validation.check_number("share", share, 0, 1, above=True)
+    errors, looked_up, rows = _checked_counts(errors, looked_up, rows)
     m, n = sum(looked_up), sum(rows)
     low, high = _weight_range(rows[0], n, FAR * delta / 2)
     edge = FEWEST / m if pooled else 0.0
+    share = m / n if share is None else share
     bounds = []
     if low < edge or high > 1 - edge:
         bounds.append(clopper_pearson_upper(sum(errors), m, delta * (1 - FAR)))
     for weight, start, end in _weight_bins(n):
         within = max(low, start, edge), min(high, end, 1 - edge)
         if within[0] <= within[1]:
-            bounds.append(_Cells(errors, looked_up, rows, delta, share or m / n, weight, within).upper())
+            bounds.append(_Cells(errors, looked_up, rows, delta, share, weight, within).upper())
     return max(bounds)
+
+
+def _checked_counts(*counts: Any) -> list[tuple[int, int]]:
+    """Return errors, looked-up rows and rows of two cells as integers, if they fit together."""
+    try:
+        table = np.asarray(counts)
+    except ValueError:  # of several lengths
+        table = np.empty(0)
+    if table.shape == (3, 2) and table.dtype.kind in "iu":
+        cells = [(int(first), int(second)) for first, second in table]
+        if all(0 <= k <= m <= n for k, m, n in zip(*cells, strict=True)) and sum(cells[1]) > 0:
+            return cells
+    raise ValueError(_validation.expected("errors, looked_up, rows", "two counts each, none above the next", counts))
 
 
 @dataclass(frozen=True)
@@ -287,7 +301,8 @@ def _weight_ranges(count: int, n: int, levels: FloatArray) -> tuple[FloatArray, 
 
     low = special.betaincinv(count, n - count + 1, levels) if count else np.zeros_like(levels)
     high = 1 - special.betaincinv(n - count, count + 1, levels) if count < n else np.ones_like(levels)
-    return np.asarray(low), np.asarray(high)
+    # SciPy's inverse is NaN at levels below 1e-150 or so: no weight is refuted there.
+    return np.nan_to_num(low, nan=0.0), np.nan_to_num(high, nan=1.0)
 
 
 def _weight_range(count: int, n: int, level: float) -> tuple[float, float]:
