@@ -186,7 +186,8 @@ class _Finder:
             for new in (value + 1, value - 1) if value else (1,):
                 yield self.change(kind, *self.at(node), str(new))
         elif isinstance(value, float):
-            for new in (value + 1, value - 1) if value else (1.0,):
+            near = (value + 1, value - 1) if value + 1 != value else (2 * value, value / 2)  # 1e30 + 1 is 1e30
+            for new in near if value else (1.0,):
                 yield self.change(kind, *self.at(node), f"({new!r})")
 
     def extreme(self, node: ast.Call) -> Iterator[Change]:

@@ -70,6 +70,11 @@ def test_every_kind_of_change_is_made_and_text_is_left_alone():
     assert {change.kind for change in everywhere} == {"constant", "min/max", "return"}  # LIMIT, and what is cached
 
 
+@pytest.mark.parametrize(("number", "changed"), [("1e30", {"(2e+30)", "(5e+29)"}), ("0.5", {"(1.5)", "(-0.5)"})])
+def test_a_changed_number_is_another_number(number, changed):
+    assert {change.new for change in changes(f"X = {number}\n".encode())} == changed
+
+
 @pytest.mark.parametrize("room", ["sets", "numerics", "losses"])
 def test_changed_files_are_python_and_a_larger_sample_begins_with_a_smaller_one(room, request):
     tree = request.config.rootpath

@@ -14,8 +14,9 @@ from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 
-# Share of delta for weights that the sizes of the cells refute by themselves, some three deviations away.
-FAR = 1 / 50
+# Share of delta for weights that the sizes of the cells refute by themselves, some three deviations away; and for those
+# at the other end, where theta would be larger.
+FAR, OTHER_END = 1 / 50, 1 / 100
 # Share of delta for rates that the errors of one cell refute by themselves, some three and a half deviations away.
 IMPLAUSIBLE = 1 / 50
 # Deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
@@ -68,8 +69,9 @@ def stratified_upper(
         \bar\Phi\big(z_\delta \sqrt{1 + r^2} - r \max(z_u, -\zeta)\big), \qquad
         u_0 = \bar\Phi(\zeta), \qquad f = 1 / \delta \text{ for } u \le \epsilon \delta
 
-    The share gamma of delta pays for intervals of e_1 and e_2, outside of which all is refuted (Berger and Boos). A bad
-    r makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
+    The share gamma of delta pays for intervals of e_1 and e_2, outside of which all is refuted (Berger and Boos). It
+    also pays for the end of the interval of w that p_w does not refute: weights outside of it are left out. A bad r
+    makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
     largest at the lower corner and theta at the upper one: U is rounded up, by a thousandth unless that takes too many
     rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test of the null is Clopper and Pearson's of all
     m rows.
@@ -228,7 +230,7 @@ class _Cells:
         first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
         of_first, of_second = self.weight, 1 - self.weight
         least, most = (of_first * x[own[0]] + of_second * y[own[1]] for x, y in zip(first, second, strict=True))
-        deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - IMPLAUSIBLE)))
+        deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - OTHER_END - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)
         accepted = np.maximum(*(self._weight_deviation(r, deviation) for r in ends))
