@@ -135,7 +135,7 @@ def test_compile_fullgraph_value_and_gradient(backend):
         torch.testing.assert_close(compiled, eager)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_compiled_vmap_of_grad():
     logits = torch.randn(4, 6)
     compiled = torch.compile(vmap(grad(lambda f: normalizer(f, beta=1.4))), fullgraph=True)

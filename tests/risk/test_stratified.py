@@ -58,7 +58,7 @@ def test_draws_stay_below_the_bound_which_is_narrower_where_cells_differ(m, weig
     assert bounds.mean() <= most * pooled.mean()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("weight", [0.275, 0.5, 0.725, 0.85])  # three of them lie between two weights that r is for
 @pytest.mark.parametrize("rates", [(0.02, 0.7), (0.5, 0.1)])
 def test_the_bound_holds_for_weights_between_those_that_its_ratio_is_computed_for(weight, rates):
