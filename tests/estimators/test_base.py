@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.metrics import average_precision_score
 
+from mgce import MGCEForestClassifier
 from mgce.estimators.base import RobustClassifier, class_factors
+from mgce.functional import mgce_loss
+from mgce.noise import corrupt, pair_flip
 
 
 class Fixed(RobustClassifier):
@@ -58,3 +64,16 @@ def test_class_factors_agree_with_scikit_learn():
     for class_weight in (None, "balanced", {"a": 2.0}):
         expected = compute_class_weight(class_weight, classes=classes, y=y)
         np.testing.assert_allclose(class_factors(class_weight, classes, totals), expected)
+
+
+def test_the_lead_finds_more_wrong_labels_than_the_loss():
+    X, y = load_digits(return_X_y=True)
+    X, right = X[:900], torch.from_numpy(y[:900])
+    noisy, wrong = corrupt(right, pair_flip(10, 0.3), torch.Generator().manual_seed(0))
+    forest = MGCEForestClassifier(random_state=0).fit(X[:600], noisy[:600].numpy())
+    rest, labels = X[600:], noisy[600:]
+    rank = np.empty(300)
+    rank[forest.suspect_labels(rest, labels.numpy())] = -np.arange(300)
+    loss = mgce_loss(torch.from_numpy(forest.decision_function(rest)), labels, reduction="none", beta=forest.beta_)
+    by_lead, by_loss = (average_precision_score(wrong[600:], score) for score in (rank, loss))
+    assert by_lead > 0.85 and by_lead > by_loss + 0.02

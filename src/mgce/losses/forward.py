@@ -66,7 +66,6 @@ def forward_corrected_logits(
 
     Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
     """
-    _check_transition(transition)
     return corrected_logits(logits, transition, beta, dim, least=0.0)
 
 
@@ -75,6 +74,7 @@ def corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int |
     beta = _correctable(beta)
     dim = _validation.check_logits(logits, dim)
     k = logits.shape[dim]
+    _check_transition(transition)
     if len(transition) != k:
         raise ValueError(
             expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))

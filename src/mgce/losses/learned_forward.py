@@ -10,7 +10,6 @@ from torch import Tensor, distributed, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.forward import ForwardCorrection
 from mgce.losses.modules import GCELoss
 from mgce.losses.protocol import ignore_index_of
@@ -89,7 +88,6 @@ class LearnedForwardCorrection(ForwardCorrection):
     maximisation after each epoch; Patrini et al., 2017, for forward correction.
     """
 
-    inside = OF_LOSSES_INSIDE
     least = LEAST / 2  # half of it, for the rounding of half types
     counts: Tensor
 
@@ -138,7 +136,7 @@ class LearnedForwardCorrection(ForwardCorrection):
         transition = self.transition.float()
         sharp = p**SHARPNESS
         weight = p.amax(1, keepdim=True) ** TRUST
-        # A sum over rows of r, without a matrix for each row: r_ic T^-1 = sharp_ic / sum_d sharp_id T_dy.
+        # The sum over rows of w r, without a matrix for each row: r_ic / T_cy = sharp_ic / sum_d sharp_id T_dy.
         new = transition * (sharp.T @ (weight * given / (sharp @ transition)))
         seen = given.sum()
         if distributed.is_available() and distributed.is_initialized():
