@@ -19,6 +19,7 @@ NAMES_IN_ERRORS = 20  # names that an error lists: enough to see which file was 
 LONGEST_NAME = 200  # characters of a name that came which are compared with others: comparing takes their product
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)
+WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float64
 # Allowed errors of probabilities: the square root of float32's precision. It also holds for float64, because results of
 # float32 are often stored in float64.
 SINGLE_ERRORS = math.sqrt(torch.finfo(torch.float32).eps)
@@ -205,6 +206,11 @@ def check_logits(logits: Tensor, dim: int | None, name: str = "logits") -> int:
 def target_out_of_range(label: float, k: int, ignore_index: int) -> str:
     """Return the error message for a class index that is out of the range of k classes."""
     return expected("target", f"class indices in [0, {k}) or ignore_index={ignore_index}", label)
+
+
+def has_float64(device: torch.device) -> bool:
+    """Return whether a device can compute in float64; Apple's GPUs cannot."""
+    return device.type not in WITHOUT_FLOAT64
 
 
 def is_concrete(tensor: Tensor) -> bool:

@@ -8,7 +8,7 @@ import torch
 from scipy.special import log_softmax, softmax
 from torch import nn
 
-from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss
+from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, _validation
 from mgce.functional import worst_case_probs
 from mgce.noise import asymmetric, corrupt, symmetric
 
@@ -133,6 +133,23 @@ def test_compiled_and_on_other_devices_the_loss_needs_no_matrix_for_each_row():
     with Watch():
         criterion(torch.empty(n, k, device="meta"), torch.empty(n, dtype=torch.long, device="meta"))
     assert k * k <= largest[0] < 2 * k * k
+
+
+@pytest.mark.parametrize("loss", [GCELoss(beta=3.0), MGCELoss(beta=1.4)])
+def test_no_number_is_of_float64_on_a_device_without_it(loss, monkeypatch):
+    """The device `meta` stands for one without, since a tensor can be moved there anywhere."""
+    monkeypatch.setattr(_validation, "WITHOUT_FLOAT64", ("meta",))
+    criterion, seen = LearnedForwardCorrection(K, loss).to("meta"), set()
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            out = function(*args, **(kwargs or {}))
+            seen.update({out.dtype} if isinstance(out, torch.Tensor) else set())
+            return out
+
+    with Watch():
+        criterion(torch.empty(N, K, device="meta"), torch.empty(N, dtype=torch.long, device="meta"))
+    assert torch.float32 in seen and torch.float64 not in seen
 
 
 def test_targets_that_are_no_numbers_are_not_counted():

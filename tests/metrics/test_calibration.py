@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from netcal.metrics import ECE, MCE
 
+from mgce import _validation
 from mgce.metrics import (
     MaximumCalibrationError,
     adaptive_calibration_error,
@@ -319,7 +320,8 @@ def test_there_are_fifteen_bins_unless_told_otherwise(function):
 
 
 def test_apples_gpus_alone_have_no_float64():
-    assert {name for name in ("cpu", "cuda", "mps", "xpu") if not binning.has_float64(torch.device(name))} == {"mps"}
+    names = ("cpu", "cuda", "mps", "xpu")
+    assert {name for name in names if not _validation.has_float64(torch.device(name))} == {"mps"}
 
 
 def test_the_plot_of_a_curve_has_a_bar_for_each_bin_with_samples(monkeypatch):

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torchmetrics import MetricCollection
 
+from mgce import _validation
 from mgce.metrics import (
     AdaptiveCalibrationError,
     ExpectedCalibrationError,
     StaticCalibrationError,
     adaptive_calibration_error,
-    binning,
     expected_calibration_error,
     static_calibration_error,
 )
@@ -164,7 +164,7 @@ def test_apples_gpus_have_no_float64(build, function, rows):
 @every_metric
 def test_states_stay_where_float64_is(build, function, rows, monkeypatch):
     """The device `meta` stands for one without, since a tensor can be moved there anywhere."""
-    monkeypatch.setattr(binning, "WITHOUT_FLOAT64", ("meta",))
+    monkeypatch.setattr(_validation, "WITHOUT_FLOAT64", ("meta",))
     metric = build()
     metric.update(*rows)
     moved = metric.to("meta")

@@ -10,11 +10,10 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 
-from mgce._validation import expected
+from mgce._validation import expected, has_float64
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import both_probs, with_reduction
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
-from mgce.metrics.binning import has_float64
 from mgce.metrics.evaluation import rank_classes
 from mgce.risk import RiskCertificate, certify
 from mgce.training.keeper import ModelKeeper

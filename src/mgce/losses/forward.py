@@ -186,13 +186,14 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Te
     least entry of T is not known and tensor values cannot be read, or else, it is computed by a log-sum-exp over k^2
     numbers a row.
     """
+    wide = torch.float64 if _validation.has_float64(x.device) else x.dtype
     if beta == math.inf:
         log_p = F.log_softmax(x, -1)
-        p = log_p.double().exp()
+        p = log_p.to(wide).exp()
     else:
         p = worst_case_probs(x, beta=beta, dim=-1)
     if least > LEAST_MIXED:
-        return (p.double() @ transition.double()).log().to(x.dtype)
+        return (p.to(wide) @ transition.to(wide)).log().to(x.dtype)
     if _validation.is_concrete(p) and _validation.is_concrete(transition):
         mixed = p.double() @ transition.double()
         if (mixed > LEAST_MIXED).all():

@@ -42,14 +42,16 @@ class LearnedForwardCorrection(ForwardCorrection):
         w_i = \max_c p_{ic}^4
 
     Each call in `train` mode computes the loss with the present T, as :class:`mgce.ForwardCorrection` does. Then it
-    adds the rows of the batch to the counts of which T is made: r is the probability of each class to be the right one,
-    given the prediction and the label (a step of expectation maximisation). Older rows fade out: the counts have a
-    memory of `window` rows. Rows on which the network is sure count more.
+    adds the rows of the batch to the counts that T is computed from. r estimates the probability of each class to be
+    the right one, given the prediction and the label. This is a step of expectation maximisation, with predictions
+    sharpened by squaring. Older rows fade out: the counts have a memory of `window` rows. Rows on which the network is
+    sure count more.
 
     Use it if labels of some classes are mostly given one other label: such noise misleads a loss that knows nothing of
     T. `link` turns logits into p, the probabilities of the labels before the noise. No index of rows is needed.
 
-    T is computed in float32, also in mixed precision. Rows whose logits are infinite or NaN are not counted.
+    T is computed in float32, also in mixed precision. Rows with a logit of NaN or +inf are not counted; -inf masks a
+    class.
 
     T is learnt if most labels of each class are right. With nearly as many wrong labels a class can disappear: no row
     is predicted as that class, and the sum of its row of `counts` is near 0. So check these sums after training.
@@ -65,7 +67,7 @@ class LearnedForwardCorrection(ForwardCorrection):
 
     Attributes:
         transition: T, a buffer (k, k): T[c, y] is the estimated probability that class c is labelled y.
-        counts: the numbers of rows that T is made of, a buffer (k, k).
+        counts: the weighted counts of rows that T is computed from, which fade, a buffer (k, k).
 
     Shape:
         As for `loss`: logits with k classes; class indices or class probabilities. Ignored rows are not counted.

@@ -14,8 +14,6 @@ from torch import Tensor
 
 from mgce import _validation
 
-WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float64
-
 
 class BinSums(NamedTuple):
     """The number of samples and the sums of confidences and hits in each of B bins, in float64.
@@ -28,18 +26,13 @@ class BinSums(NamedTuple):
     hits: Tensor  # (..., B)
 
 
-def has_float64(device: torch.device) -> bool:
-    """Return whether a device can compute in float64; Apple's GPUs cannot."""
-    return device.type not in WITHOUT_FLOAT64
-
-
 def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor, Tensor]:
     """Return `probs` in float64, detached and clamped to [0, 1] to remove rounding errors, and `target`.
 
     Both are moved to the CPU if their device has no float64. The inputs are checked first if `validate_args` is true.
     """
     given: tuple[Any, Any] = (probs, target)
-    probs, target = (x.cpu() if isinstance(x, Tensor) and not has_float64(x.device) else x for x in given)
+    probs, target = (x.cpu() if isinstance(x, Tensor) and not _validation.has_float64(x.device) else x for x in given)
     if validate_args:
         check_inputs(probs, target)
     return probs.detach().double().clamp(0, 1), target

@@ -40,7 +40,7 @@ class _CalibrationError(Metric):
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
         """Move the metric to a device; its states stay where they are if the device has no float64."""
         there = fn(torch.zeros(0, device="cpu")).device
-        return super()._apply(fn, exclude_state if binning.has_float64(there) else tuple(self._defaults))
+        return super()._apply(fn, exclude_state if _validation.has_float64(there) else tuple(self._defaults))
 
 
 class _BinnedCalibrationError(_CalibrationError):
@@ -52,7 +52,7 @@ class _BinnedCalibrationError(_CalibrationError):
 
     def _add_sums(self, *shape: int) -> None:
         for name in BinSums._fields:
-            device = None if binning.has_float64(torch.get_default_device()) else "cpu"
+            device = None if _validation.has_float64(torch.get_default_device()) else "cpu"
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=device), dist_reduce_fx="sum")
 
     def _accumulate(self, confidence: Tensor, hits: Tensor) -> None:
