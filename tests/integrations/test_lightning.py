@@ -7,10 +7,9 @@ pytest.importorskip("lightning", reason="needs lightning")
 
 from lightning.pytorch import LightningModule, Trainer
 
-from mgce import MGCELoss, certify
+from mgce import MGCELoss, _validation, certify
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.lightning import RobustMetrics
-from mgce.metrics import binning
 from mgce.metrics.evaluation import measure
 
 BETA = 1.4
@@ -102,7 +101,7 @@ def test_cross_entropy_of_pytorch_is_measured_by_softmax(tmp_path):
 def test_where_there_is_no_float64_the_link_is_of_float32(monkeypatch):
     logits = 2 * torch.randn(60, 3)
     want = RobustMetrics(3)._update(logits, TARGET[:60])
-    monkeypatch.setattr(binning, "WITHOUT_FLOAT64", ("cpu",))
+    monkeypatch.setattr(_validation, "WITHOUT_FLOAT64", ("cpu",))
     h = RobustMetrics(3)._update(logits, TARGET[:60])
     assert (want.dtype, h.dtype) == (torch.float64, torch.float32)
     torch.testing.assert_close(h, want.float())
