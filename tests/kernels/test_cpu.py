@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import threading
@@ -293,7 +294,7 @@ def test_the_same_bits_for_any_number_of_threads(
     run: str, restored_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if run == "own":
-        monkeypatch.setattr(cpu_library, "team", lambda: None)
+        monkeypatch.setattr(cpu_library, "team", lambda: 0)
     x = torch.randn(1001, 130, generator=torch.Generator().manual_seed(0)) * 3
     y = torch.arange(1001) % 130
     results = []
@@ -347,7 +348,7 @@ def test_other_instruction_sets_give_the_same(variant: str) -> None:
     code = (
         "import torch; from mgce.kernels import cpu, cpu_library;"
         "from mgce.kernels.options import LossArguments, LossOptions;"
-        "x = torch.linspace(-3, 3, 7000).view(70, 100).sin();"
+        "x = torch.linspace(-3, 3, 7000).view(70, 100).sin(); x[::2] /= 100;"  # rows of nearly equal logits too
         "o = LossOptions(label_smoothing=0.1);"
         "f = [cpu.loss_and_grad(x[:, :k].contiguous().to(d), LossArguments(torch.arange(70) % k, None, o, b))"
         "     for b in (1.0, 1.4, 2.0, 3.5, 9.3, 1e4) for k in (3, 33, 100) for d in (torch.float32, torch.float64)];"
@@ -357,6 +358,27 @@ def test_other_instruction_sets_give_the_same(variant: str) -> None:
     assert f"_cpu_{variant}" in there.splitlines()[0]
     for a, b in zip(native.splitlines()[1].split(), there.splitlines()[1].split(), strict=True):
         assert math.isclose(float(a), float(b), rel_tol=2e-6)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_other_instruction_sets_pass_the_tests_of_the_kernels(variant: str) -> None:
+    files = [str(Path(__file__).with_name(name)) for name in ("test_cpu.py", "test_cpu_softmax.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, env={**os.environ, "ATEN_CPU_CAPABILITY": variant}, capture_output=True, text=True)
+    assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-2000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [(), ("-mavx2", "-mfma")] if "avx2" in VARIANTS else [()])
+@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+def test_the_sources_are_those_of_both_compilers(compiler: str, flags: tuple[str, ...]) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    sources = sorted(Path(cpu.__file__).parent.glob("cpu_*.cpp"))
+    command = [compiler, "-std=c++17", "-fsyntax-only", *flags, *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

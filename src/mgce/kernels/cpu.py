@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from mgce.kernels import cpu_library
 from mgce.kernels.cpu_library import DONE, NO_MEMORY
 from mgce.kernels.options import LossArguments, LossOptions
 
+_ARGUMENTS = struct.Struct("11Q").pack  # the C structure `Arguments` of cpu_kernel.cpp
 # What is written beside the loss, which without a target is -t.
 _GRADIENT, _WORST_CASE, _MINIMAX = 0, 1, 2
 _ROWS = LossOptions(reduction="none")
@@ -59,19 +61,19 @@ def loss_and_grad(
     """
     n, k = logits.shape
     target, weight, options, beta = arguments
-    reduced = options.reduction != "none"
-    loss = logits.new_empty(() if reduced else n)
+    plan = _plan(options, beta, k, logits.dtype, _GRADIENT)
+    loss = logits.new_empty(n) if plan.scalar is None else torch.empty_like(plan.scalar)
     grad = (logits if inplace else torch.empty_like(logits)) if want_grad else None
-    labels = not target.is_floating_point()
-    status = _run(
-        logits,
-        _plan(options, beta, k, logits.dtype, _GRADIENT),
-        target.data_ptr() if labels else None,
-        None if labels else target.data_ptr(),
-        None if weight is None else weight.data_ptr(),
-        None if reduced else loss.data_ptr(),
-        loss.data_ptr() if reduced else None,
-        None if grad is None else grad.data_ptr(),
+    labels = target.dtype is torch.int64
+    status = plan.run(
+        n,
+        logits.data_ptr(),
+        target.data_ptr() if labels else 0,
+        0 if labels else target.data_ptr(),
+        0 if weight is None else weight.data_ptr(),
+        loss.data_ptr() if plan.scalar is None else 0,
+        0 if plan.scalar is None else loss.data_ptr(),
+        0 if grad is None else grad.data_ptr(),
     )
     if status != DONE:
         raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
@@ -97,18 +99,8 @@ def root_and_probs(logits: Tensor, *, beta: float, minimax: bool) -> tuple[Tenso
     """
     minus_t, probs = logits.new_empty(len(logits)), torch.empty_like(logits)
     plan = _plan(_ROWS, beta, logits.shape[1], logits.dtype, _MINIMAX if minimax else _WORST_CASE)
-    _run(logits, plan, None, None, None, minus_t.data_ptr(), None, probs.data_ptr())
+    plan.run(len(logits), logits.data_ptr(), 0, 0, 0, minus_t.data_ptr(), 0, probs.data_ptr())
     return minus_t.neg_(), probs
-
-
-def _run(logits: Tensor, plan: _Plan, *pointers: int | None) -> int:
-    """Run the kernel; return its status, which is the number of a row if the label of this row is not a class."""
-    n, k = logits.shape
-    threads, team = cpu_library.threads(n, k), cpu_library.team()
-    status: int = plan.run(plan.address, n, logits.data_ptr(), *pointers, threads, team)
-    if status == NO_MEMORY:
-        raise MemoryError("The kernel found no memory to work in.")
-    return status
 
 
 class _Plan:
@@ -116,18 +108,32 @@ class _Plan:
 
     def __init__(self, options: LossOptions, beta: float, k: int, dtype: torch.dtype, output: int) -> None:
         library, name = cpu_library.library(), str(dtype).removeprefix("torch.")
-        self.run = getattr(library, f"mgce_run_{name}")
-        mean = options.reduction == "mean"
-        filled = _Options(k, options.ignore_index, mean, beta, options.label_smoothing, output)
-        self.address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
-        if not self.address:
+        # To allocate a loss like this one is faster than to allocate it by shape and dtype.
+        self.scalar = None if options.reduction == "none" else torch.empty((), dtype=dtype, device="cpu")
+        self._k = k
+        self._run = getattr(library, f"mgce_run_{name}")
+        filled = _Options(k, options.ignore_index, options.reduction == "mean", beta, options.label_smoothing, output)
+        self._address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
+        if not self._address:
             raise MemoryError("The kernel found no memory to work in.")
         self._free = library.mgce_free_plan
 
+    def run(self, n: int, *pointers: int) -> int:
+        """Run the kernel on n rows; return its status: a row's number if the label of the row is not a class.
+
+        Raises:
+            MemoryError: if the kernel cannot allocate its working memory.
+        """
+        threads, team = cpu_library.threads(n, self._k), cpu_library.team()
+        status: int = self._run(_ARGUMENTS(self._address, n, *pointers, threads, team))
+        if status == NO_MEMORY:
+            raise MemoryError("The kernel found no memory to work in.")
+        return status
+
     def __del__(self) -> None:
-        if getattr(self, "address", None):
-            self._free(self.address)
+        if getattr(self, "_address", None):
+            self._free(self._address)
 
 
-# An annealed beta leaves a plan of 1 KB behind at each step.
+# An annealed beta leaves a plan of 2 KB behind at each step.
 _plan = functools.lru_cache(maxsize=256)(_Plan)

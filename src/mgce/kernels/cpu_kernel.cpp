@@ -35,40 +35,51 @@ template <class T> struct Plan {
     T most_fall;  // most that the slope, by which Newton's method divides, can fall in its last step: see `newton_step`
 };
 
-// The arguments of one call. Pointers are null for what is absent.
-template <class T> struct Call {
+// The arguments of one call, laid out as in cpu.py. Pointers are null for what is absent.
+template <class T> struct Arguments {
     const Plan<T>* plan;
     int64_t rows;
     const T* logits;
     const int64_t* labels;
     const T* probs;  // the target, instead of labels
     const T* class_weight;
-    T* losses;
+    T *losses, *total;  // of each row, or their sum or mean
     T* grad;
+    int64_t threads;
+    Team team;
+};
+
+template <class T> struct Call : Arguments<T> {
     int64_t group_rows = 1;
     T target_share = 1, uniform_share = 0;  // q = class weight * (target_share * target + uniform_share)
     bool soft = false;                      // whether q is spread over the classes
     std::atomic<int64_t> next_row{0};  // shared by the threads
     std::atomic<bool> out_of_memory{false};
+    explicit Call(const Arguments<T>& arguments) : Arguments<T>(arguments) {}
 };
 
 constexpr int64_t max_steps = 64;       // proven: log2(k)/beta + log2(1/eps)/2, at most 43 for k = 100,000
 constexpr int64_t group_classes = 4096;  // rows of so many classes together fit in the first-level cache, or nearly
 constexpr int64_t few_classes = 32;     // up to here a vector for each class beats a vector for each row
+// Of rows of few classes so many vectors go through Newton's method in turns: the latency of one hides in the others.
+constexpr int few_vectors = 2;
+template <class T> constexpr int few_rows = few_vectors * Simd<T>::lanes;
 constexpr int64_t short_chain = 8;      // see `block`
-constexpr int64_t first_look = 2;     // vectors that `pack` reads before it first asks whether most are candidates
+constexpr int64_t look = 2;           // vectors in which `pack` looks for a candidate at once
 constexpr int64_t worth_packing = 4;  // vectors of candidates up to which a row is too short to be packed again
 
 // The rows of a group. x and w hold the candidates of each row, as `kept_as` has them, and their weights; number says
 // which class each is, unless all classes are kept in place; of all others each row has one value.
 template <class T> struct Group {
-    static constexpr int lanes = Simd<T>::lanes;
+    static constexpr int rows = few_rows<T>;  // of many classes only the first vector of them
     T *x, *w;
     int32_t* number;
     int64_t stride;  // between the candidates of two rows
-    alignas(64) T peak[lanes], floor[lanes], t[lanes], size[lanes], total[lanes], excess[lanes], w_sum[lanes], error[lanes];
-    int64_t count[lanes], support[lanes];
-    bool all[lanes];  // whether candidate i is class i
+    alignas(64) T peak[rows], floor[rows], t[rows], size[rows], total[rows], excess[rows], w_sum[rows], error[rows];
+    alignas(64) T own_w[rows];  // the sum of the weights in w, which may have a common factor
+    int64_t count[rows], support[rows];
+    bool all[rows];    // whether candidate i is class i
+    bool upper[rows];  // whether every candidate is in the upper half of the support, and so kept as x
 };
 
 template <class T> INLINE int64_t round_up(int64_t count) {
@@ -77,7 +88,7 @@ template <class T> INLINE int64_t round_up(int64_t count) {
 }
 
 // The maximum of a row, NaN if it has one, and the size and sum of a set of its classes near the maximum.
-template <class T> INLINE void scan(const T* f, int64_t k, T beta, T& peak, T& size, T& total) {
+template <class T> APART void scan(const T* f, int64_t k, T beta, T& peak, T& size, T& total) {
     Maxima<T> found = maxima_of(f, k);
     peak = found.peak();
     Vector<T> sum{};
@@ -108,48 +119,64 @@ template <class T> INLINE void bound_candidates(Group<T>& group, T beta) {
 
 // Pack the candidates of a row together, and give their number and sum to the group. Where most classes are candidates,
 // as they are among the first of them, all are kept in place: that costs less than to find their places later.
-template <class T> INLINE void pack(const T* f, int64_t k, Group<T>& group, int r, T beta) {
+template <class T, bool upper> APART void pack(const T* f, int64_t k, Group<T>& group, int r, T beta) {
     constexpr int lanes = Simd<T>::lanes;
     const T infinity = std::numeric_limits<T>::infinity(), peak = group.peak[r], floor = group.floor[r];
+    const Vector<T> absent = splat(T(-2) * beta);
     T* x = group.x + r * group.stride;
     int32_t* number = group.number + r * group.stride;
+    auto look_at = [&](int64_t i, Vector<T>& v) INLINE_LAMBDA {
+        v = load_row(f, i, k, -infinity) - peak;
+        return is_greater(v, splat(floor));
+    };
+    auto kept = [&](Vector<T> v, Mask<T> candidate) INLINE_LAMBDA {
+        return upper ? choose(candidate, v, absent) : kept_as<T>(v, candidate, beta);
+    };
+    // Below this the difference to the maximum is below the floor, rounded or not.
+    const Vector<T> low = splat(peak + floor - 4 * Simd<T>::eps * (std::abs(peak) - floor));
     int64_t count = 0, i = 0;
     bool all = false;
-    Total total;
+    VectorTotal<T> total;
     while (i < k && !all) {
-        Vector<T> sum{};
-        const int64_t end = i + (i ? block : first_look) * lanes;
+        const int64_t end = i + look * lanes;
+        if (end <= k) {
+            Mask<T> any = is_greater(load(f + i), low);
+            for (int part = 1; part < look; ++part) any |= is_greater(load(f + i + part * lanes), low);
+            if (!bits_of(any)) {
+                i = end;
+                continue;
+            }
+        }
         for (; i < k && i < end; i += lanes) {
-            Vector<T> v = load_row(f, i, k, -infinity) - peak;
-            Mask<T> candidate = is_greater(v, splat(floor));
+            Vector<T> v;
+            Mask<T> candidate = look_at(i, v);
             uint32_t chosen = bits_of(candidate);
             if (!chosen) continue;
-            store_packed(x + count, number + count, kept_as<T>(v, candidate, beta), int32_t(i), chosen);
-            sum += zero_unless<T>(candidate, v);
+            store_packed(x + count, number + count, kept(v, candidate), int32_t(i), chosen);
+            total.add(zero_unless<T>(candidate, v));
             count += __builtin_popcount(chosen);
         }
-        total.add(lane_sum(sum));
         all = 2 * count > std::min(i, k);
     }
     if (all) {
         for (int64_t j = 0; j < i; j += lanes) {
-            Vector<T> v = load_row(f, j, k, -infinity) - peak;
-            store(x + j, kept_as<T>(v, is_greater(v, splat(floor)), beta));
+            Vector<T> v;
+            Mask<T> candidate = look_at(j, v);
+            store(x + j, kept(v, candidate));
         }
         while (i < k) {
             Vector<T> sum{};
-            const int64_t end = i + block * lanes;
-            for (; i < k && i < end; i += lanes) {
-                Vector<T> v = load_row(f, i, k, -infinity) - peak;
-                Mask<T> candidate = is_greater(v, splat(floor));
-                store(x + i, kept_as<T>(v, candidate, beta));
+            for (const int64_t end = i + block * lanes; i < k && i < end; i += lanes) {
+                Vector<T> v;
+                Mask<T> candidate = look_at(i, v);
+                store(x + i, kept(v, candidate));
                 sum += zero_unless<T>(candidate, v);
                 count += count_of(candidate);
             }
-            total.add(lane_sum(sum));
+            total.add(sum);
         }
     } else {
-        store(x + count, splat(T(-2) * beta));  // fills the last vector up, without weight
+        store(x + count, absent);  // fills the last vector up, without weight
     }
     group.size[r] = T(count);
     group.total[r] = T(total.value());
@@ -236,7 +263,14 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
                 pack_again(group, r, beta);
             T* x = group.x + r * group.stride;
             T* w = group.w + r * group.stride;
-            Sums sums = weights<T, form>(x, w, group.count[r], group.t[r], inverse_beta, plan.power);
+            Sums sums;
+            if (group.upper[r]) {
+                sums = weights_of_upper<T, form>(x, w, group.count[r], group.t[r], 1 / plan.options.beta, plan.power,
+                                                 group.own_w[r]);
+            } else {
+                sums = weights<T, form>(x, w, group.count[r], group.t[r], inverse_beta, plan.power);
+                group.own_w[r] = T(sums.w);
+            }
             group.excess[r] = T(sums.h - 1);
             group.w_sum[r] = T(sums.w);
             group.support[r] = sums.support;
@@ -252,65 +286,80 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
     }
 }
 
-// For rows of few classes: class j of the group is one vector, with a row for each lane, and all classes are candidates.
-template <class T, Form form>
+// For rows of few classes: class j of the group is `parts` vectors, with a row for each lane, and all classes are
+// candidates.
+template <class T, Form form, int parts>
 INLINE void solve_few(const Call<T>& call, Group<T>& group, int64_t first, int rows) {
-    constexpr int lanes = Simd<T>::lanes;
+    constexpr int lanes = Simd<T>::lanes, width = few_rows<T>;
     const Options& options = call.plan->options;
     const int64_t k = options.classes;
     const T beta = T(options.beta), inverse_beta = T(1 / options.beta), infinity = std::numeric_limits<T>::infinity();
     const T tolerance = tolerance_of<T>(options), most_fall = call.plan->most_fall;
     T *x = group.x, *w = group.w;
-    for (int64_t j = 0; j < k; ++j) store(x + j * lanes, Vector<T>{});
+    for (int64_t j = 0; j < k; ++j)
+        for (int part = 0; part < parts; ++part) store(x + j * width + part * lanes, Vector<T>{});
     for (int r = 0; r < rows; ++r)
-        for (int64_t j = 0; j < k; ++j) x[j * lanes + r] = call.logits[(first + r) * k + j];
-    Vector<T> peak = splat(-infinity), size{}, total{};
-    Mask<T> bad{};
-    for (int64_t j = 0; j < k; ++j) {
-        Vector<T> f = load(x + j * lanes);
-        bad |= is_nan(f);
-        peak = larger(f, peak);
-    }
-    Mask<T> good = is_greater(splat(infinity), peak) & is_greater(peak, splat(-infinity)) & ~bad;
-    for (int64_t j = 0; j < k; ++j) {
-        Vector<T> f = zero_unless<T>(good, load(x + j * lanes) - peak);
-        Mask<T> near = is_greater(f, splat(-beta));
-        size += zero_unless<T>(near, splat(T(1)));
-        total += zero_unless<T>(near, f);
-        store(x + j * lanes, kept_as<T>(f, near, beta));
-    }
-    store(group.peak, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
-    Vector<T> t = not_above(jensen_bound(size, total, beta), Vector<T>{}), at = t, w_sum, error;
-    Vector<T> low = splat(std::numeric_limits<T>::lowest());
-    Mask<T> moving = first_lanes<T>(rows);
-    auto evaluate = [&](Vector<T> point) {
-        Vector<T> h_sum{};
-        w_sum = Vector<T>{};
-        for (int64_t start = 0; start < k; start += short_chain) {
-            Vector<T> h_part{}, w_part{};
-            for (int64_t j = start; j < k && j < start + short_chain; ++j) {
-                Vector<T> v;
-                Mask<T> inside;
-                Vector<T> u = weight<T, form>(load(x + j * lanes), point, inverse_beta, call.plan->power, v, inside);
-                store(w + j * lanes, u);
-                w_part += u;
-                h_part += u * v;
-            }
-            h_sum += h_part;
-            w_sum += w_part;
+        for (int64_t j = 0; j < k; ++j) x[j * width + r] = call.logits[(first + r) * k + j];
+    Vector<T> t[parts], at[parts], w_sum[parts], h_sum[parts], low[parts];
+    Mask<T> moving[parts];
+    for (int part = 0; part < parts; ++part) {
+        T* own = x + part * lanes;
+        Vector<T> peak = splat(-infinity), size{}, total{};
+        Mask<T> bad{};
+        for (int64_t j = 0; j < k; ++j) {
+            Vector<T> f = load(own + j * width);
+            bad |= is_nan(f);
+            peak = larger(f, peak);
         }
-        return h_sum;
-    };
-    for (int64_t step = 0; step < max_steps; ++step) {
-        Vector<T> h_sum = evaluate(at);
-        // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
-        t = choose(moving, newton_step<T>(at, h_sum - T(1), w_sum, beta, tolerance, step == 0, most_fall, low, error), t);
-        moving &= is_greater(error, Vector<T>{});
-        if (!bits_of(moving)) break;
-        at = choose(moving, t, at);
+        Mask<T> good = is_greater(splat(infinity), peak) & is_greater(peak, splat(-infinity)) & ~bad;
+        for (int64_t j = 0; j < k; ++j) {
+            Vector<T> f = zero_unless<T>(good, load(own + j * width) - peak);
+            Mask<T> near = is_greater(f, splat(-beta));
+            size += zero_unless<T>(near, splat(T(1)));
+            total += zero_unless<T>(near, f);
+            store(own + j * width, kept_as<T>(f, near, beta));
+        }
+        store(group.peak + part * lanes, choose(good, peak, splat(std::numeric_limits<T>::quiet_NaN())));
+        t[part] = at[part] = not_above(jensen_bound(size, total, beta), Vector<T>{});
+        low[part] = splat(std::numeric_limits<T>::lowest());
+        moving[part] = first_lanes<T>(std::max(0, rows - part * lanes));
     }
-    store(group.t, options.output ? at : t);  // probabilities: the t where the weights were computed
-    store(group.w_sum, w_sum);
+    for (int64_t step = 0; step < max_steps; ++step) {
+        for (int part = 0; part < parts; ++part) h_sum[part] = w_sum[part] = Vector<T>{};
+        for (int64_t start = 0; start < k; start += short_chain) {
+            Vector<T> h_part[parts]{}, w_part[parts]{};
+            for (int64_t j = start; j < k && j < start + short_chain; ++j)
+                for (int part = 0; part < parts; ++part) {
+                    const int64_t place = j * width + part * lanes;
+                    Vector<T> v;
+                    Mask<T> inside;
+                    Vector<T> u = weight<T, form>(load(x + place), at[part], inverse_beta, call.plan->power, v, inside);
+                    store(w + place, u);
+                    w_part[part] += u;
+                    h_part[part] += u * v;
+                }
+            for (int part = 0; part < parts; ++part) {
+                h_sum[part] += h_part[part];
+                w_sum[part] += w_part[part];
+            }
+        }
+        uint32_t any = 0;
+        for (int part = 0; part < parts; ++part) {
+            Vector<T> error, moved = newton_step<T>(at[part], h_sum[part] - T(1), w_sum[part], beta, tolerance, step == 0,
+                                                    most_fall, low[part], error);
+            // A row that has come to rest is evaluated where it was, so that it does not depend on the others.
+            t[part] = choose(moving[part], moved, t[part]);
+            moving[part] &= is_greater(error, Vector<T>{});
+            any |= bits_of(moving[part]);
+        }
+        if (!any) break;
+        for (int part = 0; part < parts; ++part) at[part] = choose(moving[part], t[part], at[part]);
+    }
+    for (int part = 0; part < parts; ++part) {
+        store(group.t + part * lanes, options.output ? at[part] : t[part]);  // probabilities: where the weights are from
+        store(group.w_sum + part * lanes, w_sum[part]);
+        store(group.own_w + part * lanes, w_sum[part]);
+    }
     for (int r = 0; r < rows; ++r)
         if (call.labels && call.labels[first + r] == options.ignore_index) group.peak[r] = infinity;
 }
@@ -352,20 +401,23 @@ INLINE void write_gradient(const Call<T>& call, const Group<T>& group, int r, in
     const int64_t k = call.plan->options.classes;
     T* grad = call.grad + row * k;
     const T* w = group.w + r * group.stride;
-    const T scale = mass / group.w_sum[r];
+    const T scale = mass / group.own_w[r];
     if (k <= few_classes) {  // as solve_few left them
         const T* own = group.w + r;
-        for (int64_t j = 0; j < k; ++j) grad[j] = own[j * lanes] * scale;
+        for (int64_t j = 0; j < k; ++j) grad[j] = own[j * few_rows<T>] * scale;
         if (soft)
             for (int64_t i = 0; i < k; i += lanes)
                 store_row(grad, i, k, load_row(grad, i, k, T(0)) - soft_target(call, row, i));
         return;
     }
+    if (group.all[r] && !soft) {
+        int64_t i = 0;
+        for (; i + lanes <= k; i += lanes) store(grad + i, load(w + i) * scale);
+        if (i < k) store_first(grad + i, k - i, load(w + i) * scale);
+        return;
+    }
     if (group.all[r]) {
-        for (int64_t i = 0; i < k; i += lanes) {
-            Vector<T> p = load(w + i) * scale;
-            store_row(grad, i, k, soft ? p - soft_target(call, row, i) : p);
-        }
+        for (int64_t i = 0; i < k; i += lanes) store_row(grad, i, k, load(w + i) * scale - soft_target(call, row, i));
         return;
     }
     if (soft)
@@ -387,11 +439,11 @@ template <class T> INLINE void write_minimax(const Call<T>& call, Group<T>& grou
     if (k <= few_classes) {  // as solve_few left them
         const T *x = group.x + r, *w = group.w + r;
         for (int64_t j = 0; j < k; ++j) {
-            T kept = x[j * lanes], v = (kept + t) * inverse_beta + (kept > 0 ? 0 : 1);
-            total.add(h[j] = w[j * lanes] * std::max(v, T(0)));
+            T kept = x[j * few_rows<T>], v = (kept + t) * inverse_beta + (kept > 0 ? 0 : 1);
+            total.add(h[j] = w[j * few_rows<T>] * std::max(v, T(0)));
         }
         const T rate = T((total.value() - 1) / group.w_sum[r]);
-        for (int64_t j = 0; j < k; ++j) h[j] = std::max(h[j] - w[j * lanes] * rate, T(0));
+        for (int64_t j = 0; j < k; ++j) h[j] = std::max(h[j] - w[j * few_rows<T>] * rate, T(0));
         return;
     }
     T *x = group.x + r * group.stride, *w = group.w + r * group.stride;
@@ -458,7 +510,7 @@ template <class T, Form form> INLINE void solve_many(const Call<T>& call, Group<
     const Options& options = call.plan->options;
     const int64_t k = options.classes;
     const T beta = T(options.beta), infinity = std::numeric_limits<T>::infinity();
-    for (int r = 0; r < Group<T>::lanes; ++r) {
+    for (int r = 0; r < Simd<T>::lanes; ++r) {
         group.peak[r] = infinity;
         group.size[r] = 1;
         group.total[r] = 0;
@@ -475,8 +527,15 @@ template <class T, Form form> INLINE void solve_many(const Call<T>& call, Group<
         }
     }
     bound_candidates(group, beta);
-    for (int r = 0; r < rows; ++r)
-        if (std::isfinite(group.peak[r])) pack(call.logits + (first + r) * k, k, group, r, beta);
+    for (int r = 0; r < rows; ++r) {
+        if (!std::isfinite(group.peak[r])) continue;
+        const T* f = call.logits + (first + r) * k;
+        group.upper[r] = group.floor[r] >= -beta / 2 && options.output != 2;
+        if (group.upper[r])
+            pack<T, true>(f, k, group, r, beta);
+        else
+            pack<T, false>(f, k, group, r, beta);
+    }
     store(group.t, not_above(load(group.t), jensen_bound<T>(load(group.size), load(group.total), beta)));
     solve<T, form>(group, rows, *call.plan);
 }
@@ -500,8 +559,10 @@ template <class T, Form form> void work(Call<T>& call) {
         if (first >= call.rows) break;
         int64_t left = call.rows - first;
         int rows = int(left < call.group_rows ? left : call.group_rows);
-        if (k <= few_classes)
-            solve_few<T, form>(call, group, first, rows);
+        if (k <= few_classes && rows > Simd<T>::lanes)
+            solve_few<T, form, few_vectors>(call, group, first, rows);
+        else if (k <= few_classes)
+            solve_few<T, form, 1>(call, group, first, rows);
         else
             solve_many<T, form>(call, group, first, rows);
         for (int r = 0; r < rows; ++r) finish_row(call, group, r, first + r);
@@ -519,48 +580,32 @@ template <class T> void work_by_form(void* argument) {
 }
 
 // Give `done`, `no_memory`, or the number of a row whose label is no class.
-template <class T>
-int64_t run(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* labels, const T* probs,
-            const T* class_weight, T* losses, T* total, T* grad, int64_t threads, Team team) {
-    const Options& options = plan->options;
-    const int64_t k = options.classes;
+template <class T> int64_t run(const Arguments<T>& arguments) {
+    Call<T> call(arguments);
+    const Options& options = call.plan->options;
+    const int64_t k = options.classes, rows = call.rows;
     double denominator = options.mean ? double(rows) : 1;
-    if (labels) {
-        double weights = 0;
-        for (int64_t row = 0; row < rows; ++row) {
-            int64_t label = labels[row];
-            if (label == options.ignore_index) continue;
-            if (label < 0 || label >= k) return row;
-            weights += class_weight ? double(class_weight[label]) : 1;
-        }
+    if (call.labels) {
+        double weights;
+        const int64_t wrong = check_labels(call.labels, rows, k, options.ignore_index, call.class_weight, weights);
+        if (wrong != done) return wrong;
         if (options.mean) denominator = weights;
     }
-    Call<T> call;
-    call.plan = plan;
-    call.rows = rows;
-    call.logits = logits;
-    call.labels = labels;
-    call.probs = probs;
-    call.class_weight = class_weight;
-    call.losses = losses;
-    call.grad = grad;
-    const int64_t share = (rows + threads - 1) / threads, fit = std::max<int64_t>(1, group_classes / k);
-    call.group_rows = k <= few_classes ? Simd<T>::lanes : std::min({int64_t(Simd<T>::lanes), fit, share});
+    const int64_t share = (rows + call.threads - 1) / call.threads, fit = std::max<int64_t>(1, group_classes / k);
+    call.group_rows = k <= few_classes ? few_rows<T> : std::min({int64_t(Simd<T>::lanes), fit, share});
     call.target_share = T((1 - options.label_smoothing) / denominator);
     call.uniform_share = T(options.label_smoothing / k / denominator);
-    call.soft = probs || options.label_smoothing != 0;
+    call.soft = call.probs || options.label_smoothing != 0;
     std::vector<T> own;
-    if (total) {
+    if (call.total) {
         own.resize(rows);
         call.losses = own.data();
     }
-    in_threads(work_by_form<T>, &call, threads, team);
+    in_threads(work_by_form<T>, &call, call.threads, call.team);
     if (call.out_of_memory) return no_memory;
-    if (total) {
+    if (call.total) {
         // In an order that does not depend on the threads; the mean over no row is NaN.
-        Total sum;
-        for (int64_t row = 0; row < rows; ++row) sum.add(call.losses[row]);
-        *total = denominator == 0 ? std::numeric_limits<T>::quiet_NaN() : T(sum.value());
+        *call.total = denominator == 0 ? std::numeric_limits<T>::quiet_NaN() : T(sum_of(own.data(), rows));
     }
     return done;
 }
@@ -578,13 +623,9 @@ template <class T> Plan<T>* make_plan(const Options* options) {
 
 }  // namespace
 
-#define DEFINE_FOR(T, name)                                                                                           \
-    EXPORT void* mgce_make_plan_##name(const Options* options) { return make_plan<T>(options); }                      \
-    EXPORT int64_t mgce_run_##name(const Plan<T>* plan, int64_t rows, const T* logits, const int64_t* labels,         \
-                                   const T* probs, const T* class_weight, T* losses, T* total, T* grad,               \
-                                   int64_t threads, Team team) {                                                      \
-        return run(plan, rows, logits, labels, probs, class_weight, losses, total, grad, threads, team);              \
-    }
+#define DEFINE_FOR(T, name)                                                                   \
+    EXPORT void* mgce_make_plan_##name(const Options* options) { return make_plan<T>(options); } \
+    EXPORT int64_t mgce_run_##name(const Arguments<T>* arguments) { return run(*arguments); }
 
 DEFINE_FOR(float, float32)
 DEFINE_FOR(double, float64)

@@ -72,16 +72,17 @@ def _declare(loaded: ctypes.CDLL) -> None:
         names = ("make_plan", "run", "softmax", "trim")
         make, run, softmax, trim = (getattr(loaded, f"mgce_{what}_{name}") for what in names)
         make.argtypes, make.restype = (address,), address
-        run.argtypes, run.restype = (address, count, *(address,) * 7, count, address), count
-        softmax.argtypes, softmax.restype = (address, count, *(address,) * 6, count, address), count
+        # A structure of all arguments, packed into bytes: ctypes takes half as long for it as for so many arguments.
+        run.argtypes, run.restype = (ctypes.c_char_p,), count
+        softmax.argtypes, softmax.restype = (ctypes.c_char_p,), count
         trim.argtypes, trim.restype = (count, address, address, *(count,) * 3, *(address,) * 4), count
     loaded.mgce_free_plan.argtypes, loaded.mgce_free_plan.restype = (address,), None
 
 
 @functools.cache
-def team() -> int | None:
-    """Return the address of the function of PyTorch's OpenMP runtime that starts threads; None if it is not found."""
+def team() -> int:
+    """Return the address of the function of PyTorch's OpenMP runtime that starts threads; 0 if it is not found."""
     try:
-        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, ctypes.c_void_p).value or 0
     except (AttributeError, OSError, TypeError):  # another OpenMP runtime, or none: a kernel starts threads itself
-        return None
+        return 0

@@ -32,26 +32,42 @@ template <> struct Series<double> {
     };
 };
 
-template <class T, int count> INLINE Vector<T> polynomial(const T (&coefficients)[count], Vector<T> x) {
-    Vector<T> total = splat(coefficients[count - 1]);
-    for (int i = count - 2; i >= 0; --i) total = total * x + coefficients[i];
-    return total;
+// The coefficients are numbers, or vectors of one number each. The even and the odd powers are two chains, so that half
+// of the latency is left.
+template <class T, class Coefficient, int count>
+INLINE Vector<T> polynomial(const Coefficient (&coefficients)[count], Vector<T> x) {
+    const Vector<T> square = x * x;
+    Vector<T> last = Vector<T>{} + coefficients[count - 1], before = Vector<T>{} + coefficients[count - 2];
+    for (int i = count - 3; i >= 0; --i) {
+        Vector<T> next = last * square + coefficients[i];
+        last = before;
+        before = next;
+    }
+    return last * x + before;
 }
 
-// A number v = one + s > 0, with one = 1 or 0 and the digits of both kept, as 2^exponent (1 + f) with |f| <= 1/3.
+// A number v > 0 as 2^exponent (1 + f) with |f| <= 1/3.
 template <class T> struct Split {
     Bits<T> exponent;
     Vector<T> f;
 };
 
-template <class T> INLINE Split<T> split(Vector<T> s, Vector<T> one) {
-    using Integer = typename Simd<T>::Integer;
-    constexpr int fraction = Simd<T>::fraction_bits;
-    constexpr Integer exponent_bits = ~((Integer(1) << fraction) - 1);
-    Bits<T> shifted = (bits_as<Bits<T>>(s + one) - Simd<T>::two_thirds) & exponent_bits;
+template <class T> INLINE Bits<T> shifted_exponent(Vector<T> v) {
+    constexpr typename Simd<T>::Integer exponent_bits = ~((typename Simd<T>::Integer(1) << Simd<T>::fraction_bits) - 1);
+    return (bits_as<Bits<T>>(v) - Simd<T>::two_thirds) & exponent_bits;
+}
+
+template <class T> INLINE Split<T> split(Vector<T> v) {
+    Bits<T> shifted = shifted_exponent<T>(v);
     Vector<T> scale = bits_as<Vector<T>>(Simd<T>::one - shifted);  // 2^-exponent
-    // s and not one + s, which has lost digits where s is small beside 1.
-    return {shifted >> Integer(fraction), s * scale + (one * scale - T(1))};
+    return {shifted >> typename Simd<T>::Integer(Simd<T>::fraction_bits), v * scale - T(1)};
+}
+
+// The same of v = one + s, with one = 1 or 0 and the digits of both kept: v has lost those of an s that is small beside 1.
+template <class T> INLINE Split<T> split(Vector<T> v, Vector<T> s, Vector<T> one) {
+    Bits<T> shifted = shifted_exponent<T>(v);
+    Vector<T> scale = bits_as<Vector<T>>(Simd<T>::one - shifted);
+    return {shifted >> typename Simd<T>::Integer(Simd<T>::fraction_bits), s * scale + (one * scale - T(1))};
 }
 
 template <class T> INLINE Vector<T> log2_of(Split<T> v) {
@@ -59,7 +75,7 @@ template <class T> INLINE Vector<T> log2_of(Split<T> v) {
 }
 
 // log2(1 + z) for z > -1, with the relative accuracy of z near zero.
-template <class T> INLINE Vector<T> log2_1p(Vector<T> z) { return log2_of<T>(split<T>(z, splat(T(1)))); }
+template <class T> INLINE Vector<T> log2_1p(Vector<T> z) { return log2_of<T>(split<T>(z + T(1), z, splat(T(1)))); }
 
 // x = n + rest with n the whole number next to x; gives rest and 2^n, for x within the exponents of normal numbers.
 template <class T> INLINE Vector<T> whole_power(Vector<T> x, Vector<T>& rest) {
@@ -113,14 +129,17 @@ enum class Form { products, table, logarithm };
 template <class T> struct Power {
     // Relative errors up to a = 6: below 6e-9 and 1e-16, less than half of a rounding error.
     static constexpr int terms = sizeof(T) == 4 ? 9 : 20;
-    // With v above half of this, e is from -31 or -61 to 0: known by its lowest bits.
-    static constexpr double smallest = sizeof(T) == 4 ? 0x1p-30 : 0x1p-60;
-    static constexpr int entries = sizeof(T) == 4 ? 32 : 64;
+    static constexpr int entries = Table<T>::entries;
+    // The largest v of a row is k^(-1/beta) at least: so many halvings of 1 are as small for a million classes.
+    static constexpr int most_halvings = 20;
+    // For v from here on, e is from 1 - entries to 0, and so it is known by its lowest bits.
+    static constexpr T smallest = T(0.5) / T(int64_t(1) << (entries - 2));
     // Of a product's exponent four bits are read, and the half; the series has as many terms as 6 needs.
     static constexpr double largest_by_table = 6, largest_by_products = 15.5;
 
     alignas(64) T scale[entries];
-    T series[terms];
+    Vector<T> series[terms];  // of one number each
+    double halved[most_halvings + 1];  // 2^(-a i)
     T exponent;
     T lowest;           // the exponent of 2 at or below which v^a counts as zero
     T smallest_factor;  // the v with v^a = 2^lowest, below which `products` gives zero like the other forms
@@ -137,6 +156,7 @@ template <class T> struct Power {
         bool halves = a <= largest_by_products && 2 * a == std::floor(2 * a);
         form = halves ? Form::products : a <= largest_by_table ? Form::table : Form::logarithm;
         if (form == Form::table) fill(a, lowest_exponent);
+        for (int i = 0; i <= most_halvings; ++i) halved[i] = std::exp2(-a * i);
     }
 
     // Interpolate (1 + u/3)^a at the Chebyshev nodes of |u| <= 1, and write the result in powers of f = u/3.
@@ -156,31 +176,36 @@ template <class T> struct Power {
             }
         }
         long double third = 1;
-        for (int i = 0; i < terms; ++i, third *= 3) series[i] = T(sum[i] * third);
+        for (int i = 0; i < terms; ++i, third *= 3) series[i] = splat(T(sum[i] * third));
         for (int e = 0; e < entries; ++e) {
             long double power = exp2l(-(long double)a * e);
             scale[(entries - e) % entries] = T(power < exp2l(lowest_exponent) ? 0 : power);
         }
     }
+};
 
-    // v^a of v = one + s.
-    template <Form chosen> static INLINE_MEMBER Vector<T> of(Vector<T> s, Vector<T> one, const Power& power) {
-        if constexpr (chosen == Form::products) {
-            Vector<T> v = s + one, result = splat(T(1));
-            v = zero_unless<T>(is_greater(v, splat(power.smallest_factor)), v);
-            for (int bit = 8; bit; bit >>= 1) {
-                result = result * result;
-                if (power.whole & bit) result = result * v;
-            }
-            return power.half ? result * square_root(v) : result;
-        } else if constexpr (chosen == Form::table) {
-            Split<T> v = split<T>(s, one);
-            return look_up(power.scale, v.exponent) * polynomial<T>(power.series, v.f);
-        } else {
-            return exp2<T>(log2_of<T>(split<T>(s, one)) * power.exponent, splat(power.lowest));
+// v^a where v > 0, else 0; `parts` splits a v > 0.
+template <class T, Form form, class Parts>
+INLINE Vector<T> power_of(Vector<T> v, Mask<T>& inside, const Power<T>& power, Parts parts) {
+    inside = is_greater(v, Vector<T>{});
+    if constexpr (form == Form::products) {
+        Vector<T> result = splat(T(1)), factor = zero_unless<T>(is_greater(v, splat(power.smallest_factor)), v);
+        for (int bit = 8; bit; bit >>= 1) {
+            result = result * result;
+            if (power.whole & bit) result = result * factor;
+        }
+        return zero_unless<T>(inside, power.half ? result * square_root(factor) : result);
+    }
+    if constexpr (form == Form::table) {
+        const Vector<T> smallest = splat(Power<T>::smallest);
+        if (__builtin_expect(bits_of(is_greater(v, smallest)) == bits_of(inside), 1)) {
+            Split<T> split = parts(larger(v, smallest));
+            return zero_unless<T>(inside, look_up(power.scale, split.exponent) * polynomial<T>(power.series, split.f));
         }
     }
-};
+    Split<T> split = parts(choose(inside, v, splat(T(1))));  // a number with a logarithm where it is not wanted
+    return zero_unless<T>(inside, exp2<T>(log2_of<T>(split) * power.exponent, splat(power.lowest)));
+}
 
 // A sum of float64 numbers, with what rounding took from it beside it (Knuth's two-sum); that is NaN once a sum is
 // infinite, as the loss of a masked class is, and does not count then.
@@ -207,21 +232,13 @@ template <class T> INLINE Vector<T> base(Vector<T> kept, Vector<T> t, T inverse_
     return larger((kept + t) * inverse_beta + one, Vector<T>{});
 }
 
-// Give w = v^(beta - 1) and v of classes kept so, both zero off the support.
+// Give w = v^(beta - 1) and v of classes kept so. Off the support w is zero, and v is not positive.
 template <class T, Form form>
 INLINE Vector<T> weight(Vector<T> kept, Vector<T> t, T inverse_beta, const Power<T>& power, Vector<T>& v, Mask<T>& inside) {
     Vector<T> one = choose(is_greater(kept, Vector<T>{}), Vector<T>{}, splat(T(1)));
     Vector<T> s = (kept + t) * inverse_beta;
     v = s + one;
-    inside = is_greater(v, Vector<T>{});
-    v = zero_unless<T>(inside, v);
-    s = choose(inside, s, splat(T(Power<T>::smallest)));  // a number with a power where it is not wanted
-    if constexpr (form == Form::table) {
-        Mask<T> in_table = is_greater(s + one, splat(T(Power<T>::smallest) / 2));
-        if (__builtin_expect(bits_of(in_table) != bits_of(first_lanes<T>(Simd<T>::lanes)), 0))
-            return zero_unless<T>(inside, Power<T>::template of<Form::logarithm>(s, one, power));
-    }
-    return zero_unless<T>(inside, Power<T>::template of<form>(s, one, power));
+    return power_of<T, form>(v, inside, power, [=](Vector<T> positive) INLINE_LAMBDA { return split<T>(positive, s, one); });
 }
 
 struct Sums {
@@ -229,45 +246,104 @@ struct Sums {
     int64_t support;
 };
 
+// A sum of vectors, in float64.
+template <class T> struct VectorTotal;
+template <> struct VectorTotal<float> {
+    Vector<double> sum[2] = {};
+    INLINE_MEMBER void add(Vector<float> v) {
+        Vector<double> halves[2];
+        widen(v, halves);
+        sum[0] += halves[0];
+        sum[1] += halves[1];
+    }
+    INLINE_MEMBER double value() const { return lane_sum(sum[0] + sum[1]); }
+};
+template <> struct VectorTotal<double> {
+    Vector<double> sum{}, lost{};  // as Total
+    INLINE_MEMBER void add(Vector<double> v) {
+        Vector<double> next = sum + v, shadow = next - sum;
+        lost += (sum - (next - shadow)) + (v - shadow);
+        sum = next;
+    }
+    INLINE_MEMBER double value() const {
+        Total total;
+        for (int i = 0; i < Simd<double>::lanes; ++i) total.add(sum[i]);
+        return std::isfinite(total.sum) ? total.value() + lane_sum(lost) : total.sum;
+    }
+};
+
+// The sum of numbers.
+template <class T> INLINE double sum_of(const T* numbers, int64_t count) {
+    constexpr int lanes = Simd<T>::lanes;
+    VectorTotal<T> total;
+    int64_t i = 0;
+    for (; i + lanes <= count; i += lanes) total.add(load(numbers + i));
+    if (i < count) total.add(load_first(numbers + i, count - i, T(0)));
+    return total.value();
+}
+
 // Partial sums are formed in vectors of T over so many vectors, in two chains, and added up in float64: a chain of
 // eight numbers of one size loses about two rounding errors, a chain of hundreds would lose digits.
 constexpr int block = 16;
 
-// Write w = v^(beta - 1) for the first `count` classes, at most one block, whole vectors of which can be read and
-// written; give sum v^beta, sum w and the number of positive v.
-template <class T, Form form>
-INLINE Sums weights_of_block(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
+// Write w = v^(beta - 1) for the first `count` classes, whole vectors of which can be read and written; give sum
+// v^beta, sum w and the number of positive v. `weight_at` gives w, v and where v is positive of a vector of classes.
+template <class T, class Weight> INLINE Sums sum_weights(const T* x, T* w, int64_t count, Weight weight_at) {
     constexpr int lanes = Simd<T>::lanes;
-    Vector<T> h_sum[2] = {}, w_sum[2] = {};
     int64_t support = 0;
-    for (int64_t i = 0; i < count; i += 2 * lanes)
-        for (int chain = 0; chain < 2 && i + chain * lanes < count; ++chain) {
-            int64_t at = i + chain * lanes;
-            Vector<T> v;
-            Mask<T> inside;
-            Vector<T> u = weight<T, form>(load(x + at), splat(t), inverse_beta, power, v, inside);
-            support += count_of(inside);
-            store(w + at, u);
-            w_sum[chain] += u;
-            h_sum[chain] += u * v;
+    auto add = [&](int64_t i, Vector<T>& h_sum, Vector<T>& w_sum) {
+        Vector<T> v;
+        Mask<T> inside;
+        Vector<T> u = weight_at(load(x + i), v, inside);
+        support += count_of(inside);
+        store(w + i, u);
+        w_sum += u;
+        h_sum += u * v;
+    };
+    if (count <= lanes) {  // as in most rows
+        Vector<T> h_sum{}, w_sum{};
+        add(0, h_sum, w_sum);
+        return {double(lane_sum(h_sum)), double(lane_sum(w_sum)), support};
+    }
+    VectorTotal<T> h_total, w_total;
+    for (int64_t start = 0; start < count; start += block * lanes) {
+        Vector<T> h_even{}, h_odd{}, w_even{}, w_odd{};
+        const int64_t end = start + block * lanes < count ? start + block * lanes : count;
+        int64_t i = start;
+        for (; i + lanes < end; i += 2 * lanes) {
+            add(i, h_even, w_even);
+            add(i + lanes, h_odd, w_odd);
         }
-    return {double(lane_sum(h_sum[0] + h_sum[1])), double(lane_sum(w_sum[0] + w_sum[1])), support};
-}
-
-// The same for any number of classes. Most rows have so few candidates that one vector or one block holds them.
-template <class T, Form form>
-INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
-    constexpr int64_t lanes = Simd<T>::lanes, size = block * lanes;
-    if (count <= lanes) return weights_of_block<T, form>(x, w, lanes, t, inverse_beta, power);
-    if (count <= size) return weights_of_block<T, form>(x, w, count, t, inverse_beta, power);
-    Total h_total, w_total;
-    int64_t support = 0;
-    for (int64_t start = 0; start < count; start += size) {
-        int64_t here = count - start < size ? count - start : size;
-        Sums part = weights_of_block<T, form>(x + start, w + start, here, t, inverse_beta, power);
-        h_total.add(part.h);
-        w_total.add(part.w);
-        support += part.support;
+        if (i < end) add(i, h_even, w_even);
+        h_total.add(h_even + h_odd);
+        w_total.add(w_even + w_odd);
     }
     return {h_total.value(), w_total.value(), support};
+}
+
+template <class T, Form form>
+INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const Power<T>& power) {
+    return sum_weights<T>(x, w, count, [=, &power](Vector<T> kept, Vector<T>& v, Mask<T>& inside) INLINE_LAMBDA {
+        return weight<T, form>(kept, splat(t), inverse_beta, power, v, inside);
+    });
+}
+
+// The same of classes that are all kept as x, with t <= -beta/2. Then v = x/beta + (1 + t/beta), the largest of which is
+// at most 1/2; it is doubled as often as leaves it below 1, so that the table reaches far below it. The weights that are
+// written are too large by a factor; `own_w` is their sum, and `w` the sum of the right ones.
+template <class T, Form form>
+INLINE Sums weights_of_upper(const T* x, T* w, int64_t count, T t, double inverse_beta, const Power<T>& power, T& own_w) {
+    const double first = 1 + t * inverse_beta;
+    int doublings = 0;
+    double factor = 1;
+    for (; first * factor < 0.5 && doublings < Power<T>::most_halvings; ++doublings) factor *= 2;
+    const T start = T(first * factor), rate = T(inverse_beta * factor);
+    Sums sums = sum_weights<T>(x, w, count, [=, &power](Vector<T> kept, Vector<T>& v, Mask<T>& inside) INLINE_LAMBDA {
+        v = kept * rate + start;
+        return power_of<T, form>(v, inside, power, [](Vector<T> positive) INLINE_LAMBDA { return split<T>(positive); });
+    });
+    own_w = T(sums.w);
+    sums.w *= power.halved[doublings];
+    sums.h *= power.halved[doublings] / factor;
+    return sums;
 }

@@ -1,9 +1,10 @@
-// Read and write a row of logits by whole vectors, and find its maximum.
+// Read and write a row of logits by whole vectors, find its maximum, and check labels.
 #pragma once
 
 #include <limits>
 
 #include "cpu_simd.h"
+#include "cpu_threads.h"
 
 template <class T> INLINE Vector<T> load_row(const T* row, int64_t i, int64_t k, T fill) {
     return i + Simd<T>::lanes <= k ? load(row + i) : load_first(row + i, k - i, fill);
@@ -44,4 +45,22 @@ template <class T> INLINE Maxima<T> maxima_of(const T* f, int64_t k) {
         found.most[part] = larger(v, found.most[part]);
     }
     return found;
+}
+
+// Set `weights` to the sum of the weights of the rows that are not ignored, 1 each without class weights. Return `done`, or
+// the number of a row whose label is no class.
+template <class T>
+INLINE int64_t check_labels(const int64_t* labels, int64_t rows, int64_t k, int64_t ignore_index, const T* class_weight,
+                            double& weights) {
+    int64_t count = 0;
+    weights = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+        const int64_t label = labels[row];
+        if (label == ignore_index) continue;
+        if (label < 0 || label >= k) return row;
+        ++count;
+        if (class_weight) weights += double(class_weight[label]);
+    }
+    if (!class_weight) weights = double(count);
+    return done;
 }

@@ -21,6 +21,9 @@
 
 #define INLINE_MEMBER inline __attribute__((always_inline))
 #define INLINE static INLINE_MEMBER
+// A function of its own, whose loops have all registers.
+#define APART static __attribute__((noinline))
+#define INLINE_LAMBDA __attribute__((always_inline))
 
 template <class T> struct Simd;
 
@@ -41,6 +44,9 @@ template <> struct Simd<double> {
     static constexpr Integer one = 0x3FF0000000000000, two_thirds = 0x3FE5555555555555;
     static constexpr double eps = 0x1p-52;
 };
+
+// How many entries the table of `look_up` has.
+template <class T> struct Table { static constexpr int entries = sizeof(T) == 4 ? 16 : 64; };
 
 template <class T> using Vector = typename Simd<T>::Vector;
 template <class T> using Bits = typename Simd<T>::Bits;
@@ -123,7 +129,20 @@ INLINE double lane_maximum(Vector<double> v) { return _mm512_reduce_max_pd(v); }
 INLINE Vector<float> square_root(Vector<float> v) { return _mm512_sqrt_ps(v); }
 INLINE Vector<double> square_root(Vector<double> v) { return _mm512_sqrt_pd(v); }
 
-// table[number] by the lowest bits of the number: five in float32, six in float64.
+// As `a > b ? a : b` and `a < b ? a : b`, so that of NaN the second is given.
+INLINE Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm512_max_ps(a, b); }
+INLINE Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm512_max_pd(a, b); }
+INLINE Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm512_min_ps(a, b); }
+INLINE Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm512_min_pd(a, b); }
+
+// A vector of float as two of double.
+INLINE void widen(Vector<float> v, Vector<double> (&halves)[2]) {
+    halves[0] = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+    halves[1] = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+}
+
+// table[number] by the lowest bits of the number, as many as the table has entries.
+template <> struct Table<float> { static constexpr int entries = 32; };
 INLINE Vector<float> look_up(const float* table, Bits<float> number) {
     return _mm512_permutex2var_ps(load(table), (__m512i)number, load(table + 16));
 }
@@ -136,9 +155,13 @@ INLINE Vector<double> look_up(const double* table, Bits<double> number) {
 // A mask has -1 in a chosen lane, else 0.
 template <class T> using Mask = Bits<T>;
 
-template <class V> INLINE auto is_greater(V a, V b) { return a > b; }
-template <class V> INLINE auto is_zero(V a) { return a == V{}; }
-template <class V> INLINE auto is_nan(V a) { return a != a; }
+// The cast is for Clang, where a comparison of double gives vectors of another 64-bit integer than int64_t.
+INLINE Mask<float> is_greater(Vector<float> a, Vector<float> b) { return (Mask<float>)(a > b); }
+INLINE Mask<double> is_greater(Vector<double> a, Vector<double> b) { return (Mask<double>)(a > b); }
+INLINE Mask<float> is_zero(Vector<float> a) { return (Mask<float>)(a == Vector<float>{}); }
+INLINE Mask<double> is_zero(Vector<double> a) { return (Mask<double>)(a == Vector<double>{}); }
+INLINE Mask<float> is_nan(Vector<float> a) { return (Mask<float>)(a != a); }
+INLINE Mask<double> is_nan(Vector<double> a) { return (Mask<double>)(a != a); }
 template <class M, class V> INLINE V choose(M m, V a, V b) { return m ? a : b; }
 template <class T> INLINE Mask<T> first_lanes(int64_t count) {
     Bits<T> number{};
@@ -168,13 +191,24 @@ INLINE uint32_t bits_of(Bits<double> m) { return _mm256_movemask_pd((__m256d)m);
 INLINE Vector<float> square_root(Vector<float> v) { return _mm256_sqrt_ps(v); }
 INLINE Vector<double> square_root(Vector<double> v) { return _mm256_sqrt_pd(v); }
 
-// Four registers hold the table: gathering is slow on many processors. Bits 3 and 4 of the number choose among them.
+// As `a > b ? a : b` and `a < b ? a : b`, so that of NaN the second is given.
+INLINE Vector<float> larger(Vector<float> a, Vector<float> b) { return _mm256_max_ps(a, b); }
+INLINE Vector<double> larger(Vector<double> a, Vector<double> b) { return _mm256_max_pd(a, b); }
+INLINE Vector<float> smaller(Vector<float> a, Vector<float> b) { return _mm256_min_ps(a, b); }
+INLINE Vector<double> smaller(Vector<double> a, Vector<double> b) { return _mm256_min_pd(a, b); }
+
+// A vector of float as two of double.
+INLINE void widen(Vector<float> v, Vector<double> (&halves)[2]) {
+    halves[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+    halves[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
+}
+
+// Two registers hold the table: gathering is slow on many processors. Bit 3 of the number chooses between them.
 INLINE Vector<float> look_up(const float* table, Bits<float> number) {
     __m256i lane = (__m256i)number;
-    __m256 bit_3 = (__m256)(number << 28), bit_4 = (__m256)(number << 27);
-    __m256 part[4];
-    for (int i = 0; i < 4; ++i) part[i] = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8 * i), lane);
-    return _mm256_blendv_ps(_mm256_blendv_ps(part[0], part[1], bit_3), _mm256_blendv_ps(part[2], part[3], bit_3), bit_4);
+    __m256 low = _mm256_permutevar8x32_ps(_mm256_load_ps(table), lane);
+    __m256 high = _mm256_permutevar8x32_ps(_mm256_load_ps(table + 8), lane);
+    return _mm256_blendv_ps(low, high, (__m256)(number << 28));
 }
 INLINE Vector<double> look_up(const double* table, Bits<double> number) {
     return _mm256_i64gather_pd(table, (__m256i)(number & 63), 8);
@@ -229,8 +263,13 @@ template <class V> INLINE V square_root(V v) {
 }
 template <class T> INLINE Vector<T> look_up(const T* table, Bits<T> number) {
     Vector<T> v;
-    for (int i = 0; i < Simd<T>::lanes; ++i) v[i] = table[number[i] & (sizeof(T) == 4 ? 31 : 63)];
+    for (int i = 0; i < Simd<T>::lanes; ++i) v[i] = table[number[i] & (Table<T>::entries - 1)];
     return v;
+}
+template <class V> INLINE V larger(V a, V b) { return choose(is_greater(a, b), a, b); }
+template <class V> INLINE V smaller(V a, V b) { return choose(is_greater(b, a), a, b); }
+INLINE void widen(Vector<float> v, Vector<double> (&halves)[2]) {
+    for (int i = 0; i < Simd<float>::lanes; ++i) halves[2 * i / Simd<float>::lanes][i % Simd<double>::lanes] = v[i];
 }
 
 #endif
@@ -267,5 +306,4 @@ template <class V> INLINE auto lane_maximum(V v) {
 
 template <class T> INLINE Vector<T> zero_unless(Mask<T> m, Vector<T> v) { return choose(m, v, Vector<T>{}); }
 template <class M> INLINE int count_of(M m) { return __builtin_popcount(bits_of(m)); }
-template <class V> INLINE V larger(V a, V b) { return choose(is_greater(a, b), a, b); }
-template <class V> INLINE V not_above(V a, V most) { return choose(is_greater(a, most), most, a); }
+template <class V> INLINE V not_above(V a, V most) { return smaller(most, a); }  // NaN stays

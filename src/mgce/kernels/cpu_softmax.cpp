@@ -25,17 +25,24 @@ struct Options {
     double a, b, beta;
 };
 
-// The arguments of one call. Pointers are null for what is absent.
-template <class T> struct Call {
+// The arguments of one call, laid out as in cpu_softmax.py. Pointers are null for what is absent.
+template <class T> struct Arguments {
     const Options* options;
     int64_t rows;
     const T* logits;
     const int64_t* labels;
     const T* class_weight;
-    T *losses, *grad;
+    T *losses, *total;  // of each row, or their sum or mean
+    T* grad;
+    int64_t threads;
+    Team team;
+};
+
+template <class T> struct Call : Arguments<T> {
     double denominator;
     int64_t group_rows;
     std::atomic<int64_t> next_row{0};  // shared by the threads
+    explicit Call(const Arguments<T>& arguments) : Arguments<T>(arguments) {}
 };
 
 constexpr int64_t few_classes = 32;      // up to here a vector for each class beats a vector for each row
@@ -180,44 +187,27 @@ template <class T> void work(void* argument) {
 }
 
 // Return `done`, or the number of a row whose label is no class.
-template <class T>
-int64_t run(const Options* options, int64_t rows, const T* logits, const int64_t* labels, const T* class_weight,
-            T* losses, T* total, T* grad, int64_t threads, Team team) {
-    double weights = 0;
-    for (int64_t row = 0; row < rows; ++row) {
-        const int64_t label = labels[row];
-        if (label == options->ignore_index) continue;
-        if (label < 0 || label >= options->classes) return row;
-        weights += class_weight ? double(class_weight[label]) : 1;
-    }
-    Call<T> call;
-    call.options = options;
-    call.rows = rows;
-    call.logits = logits;
-    call.labels = labels;
-    call.class_weight = class_weight;
-    call.grad = grad;
-    call.denominator = options->mean ? weights : 1;
-    call.group_rows = std::min<int64_t>(Simd<T>::lanes, std::max<int64_t>(1, group_classes / options->classes));
-    std::vector<T> own(total ? rows : 0);
-    call.losses = total ? own.data() : losses;
-    in_threads(work<T>, &call, threads, team);
-    if (total) {
-        Total sum;  // in an order that does not depend on the threads; the mean over no row is NaN
-        for (T loss : own) sum.add(loss);
-        *total = call.denominator == 0 ? std::numeric_limits<T>::quiet_NaN() : T(sum.value());
+template <class T> int64_t run(const Arguments<T>& arguments) {
+    Call<T> call(arguments);
+    const Options& options = *call.options;
+    const int64_t rows = call.rows;
+    double weights;
+    const int64_t wrong =
+        check_labels(call.labels, rows, options.classes, options.ignore_index, call.class_weight, weights);
+    if (wrong != done) return wrong;
+    call.denominator = options.mean ? weights : 1;
+    call.group_rows = std::min<int64_t>(Simd<T>::lanes, std::max<int64_t>(1, group_classes / options.classes));
+    std::vector<T> own(call.total ? rows : 0);
+    if (call.total) call.losses = own.data();
+    in_threads(work<T>, &call, call.threads, call.team);
+    if (call.total) {
+        // In an order that does not depend on the threads; the mean over no row is NaN.
+        *call.total = call.denominator == 0 ? std::numeric_limits<T>::quiet_NaN() : T(sum_of(own.data(), rows));
     }
     return done;
 }
 
 }  // namespace
 
-#define DEFINE_FOR(T, name)                                                                                          \
-    EXPORT int64_t mgce_softmax_##name(const Options* options, int64_t rows, const T* logits, const int64_t* labels, \
-                                       const T* class_weight, T* losses, T* total, T* grad, int64_t threads,         \
-                                       Team team) {                                                                  \
-        return run(options, rows, logits, labels, class_weight, losses, total, grad, threads, team);                 \
-    }
-
-DEFINE_FOR(float, float32)
-DEFINE_FOR(double, float64)
+EXPORT int64_t mgce_softmax_float32(const Arguments<float>* arguments) { return run(*arguments); }
+EXPORT int64_t mgce_softmax_float64(const Arguments<double>* arguments) { return run(*arguments); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor
 from mgce._validation import target_out_of_range
 from mgce.kernels import cpu_library
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
+
+_ARGUMENTS = struct.Struct("10Q").pack  # the C structure `Arguments` of cpu_softmax.cpp
 
 
 class _Options(ctypes.Structure):
@@ -53,25 +56,31 @@ def loss_and_grad(
     """
     n, k = logits.shape
     target, weight, options, terms = arguments
-    reduced = options.reduction != "none"
-    loss = logits.new_empty(() if reduced else n)
+    scalar = None if options.reduction == "none" else _scalar(logits.dtype)
+    loss = logits.new_empty(n) if scalar is None else torch.empty_like(scalar)
     grad = torch.empty_like(logits) if want_grad else None
-    run, address = _function(logits.dtype), ctypes.addressof(_filled(options, terms, k))
-    status: int = run(
-        address,
+    packed = _ARGUMENTS(
+        ctypes.addressof(_filled(options, terms, k)),
         n,
         logits.data_ptr(),
         target.data_ptr(),
-        None if weight is None else weight.data_ptr(),
-        None if reduced else loss.data_ptr(),
-        loss.data_ptr() if reduced else None,
-        None if grad is None else grad.data_ptr(),
+        0 if weight is None else weight.data_ptr(),
+        loss.data_ptr() if scalar is None else 0,
+        0 if scalar is None else loss.data_ptr(),
+        0 if grad is None else grad.data_ptr(),
         cpu_library.threads(n, k),
         cpu_library.team(),
     )
+    status: int = _function(logits.dtype)(packed)
     if status != cpu_library.DONE:
         raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
     return loss, grad
+
+
+@functools.cache
+def _scalar(dtype: torch.dtype) -> Tensor:
+    """Return a scalar: to allocate a loss like it is faster than to allocate the loss by shape and dtype."""
+    return torch.empty((), dtype=dtype, device="cpu")
 
 
 @functools.cache
