@@ -40,6 +40,7 @@ def test_the_commonest_call():
     for options in (LossOptions(), LossOptions(0, "none", 1.0)):
         assert is_commonest(LOGITS, TARGET, None, options) and is_commonest(LOGITS, TARGET, WEIGHT, options)
         assert is_commonest(torch.nn.Parameter(LOGITS.double()), TARGET, None, options)
+    assert is_commonest(LOGITS, LOGITS.softmax(-1), WEIGHT, LossOptions(-1, "none", 1.0))
 
 
 WEIGHT = torch.ones(4)
@@ -47,7 +48,11 @@ UNCOMMON = {
     "half": (LOGITS.half(), TARGET, None, LossOptions()),
     "one row": (LOGITS[0], TARGET[0], None, LossOptions()),
     "images": (LOGITS[..., None], TARGET[:, None], None, LossOptions()),
-    "probabilities": (LOGITS, LOGITS.softmax(-1), None, LossOptions()),
+    "probabilities of another type": (LOGITS, LOGITS.double().softmax(-1), None, LossOptions()),
+    "probabilities of other rows": (LOGITS, LOGITS[1:].softmax(-1), None, LossOptions()),
+    "probabilities learnt": (LOGITS, LOGITS.softmax(-1).requires_grad_(), None, LossOptions()),
+    "probabilities transposed": (LOGITS, LOGITS.T.softmax(0).T, None, LossOptions()),
+    "probabilities, and an ignored class": (LOGITS, LOGITS.softmax(-1), None, LossOptions(0)),
     "bytes": (LOGITS, TARGET.byte(), None, LossOptions()),
     "integers": (LOGITS.long(), TARGET, None, LossOptions()),
     "a list": (LOGITS, TARGET.tolist(), None, LossOptions()),

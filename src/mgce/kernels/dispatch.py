@@ -7,6 +7,8 @@ import warnings
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active, _get_tracing_state, _len_torch_dispatch_stack
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
@@ -50,31 +52,28 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
     The result is true only if every check of the arguments but beta would pass and `choose` would return "cpu". The
     checks would take as long as a kernel takes for a small batch.
     """
+    if torch.compiler.is_compiling() or _len_torch_dispatch_stack() > 0 or _are_functorch_transforms_active():
+        return False
+    ignore_index, reduction, label_smoothing = options
     return (
-        not torch.compiler.is_compiling()
-        and type(input) in PLAIN_TYPES
+        type(input) in PLAIN_TYPES
         and type(target) is Tensor
-        and not is_traced()
-        and not torch._C._are_functorch_transforms_active()
+        and type(ignore_index) is int
+        and -(2**63) <= ignore_index < 2**63
         and _obstacle_of_context(input) is None
-        and input.is_cpu
-        and target.is_cpu
-        and input.ndim == 2
-        and target.ndim == 1
-        and target.dtype is torch.int64
+        and len(shape := input.shape) == 2
+        and shape.numel() > 0
+        and _is_plain(input)
         and (input.dtype is torch.float32 or input.dtype is torch.float64)
-        and input.layout is torch.strided
-        and target.layout is torch.strided
-        and input.is_contiguous()
-        and target.is_contiguous()
-        and input.shape[0] == target.shape[0] > 0 < input.shape[1]
+        and _is_plain(target)
+        and (
+            (target.dtype is torch.int64 and target.shape == (shape[0],))
+            or (target.shape == shape and target.dtype is input.dtype and not target.requires_grad and ignore_index < 0)
+        )
         and (weight is None or _is_common_weight(weight, input))
-        and options.reduction in REDUCTIONS
-        and type(options.ignore_index) is int
-        and -(2**63) <= options.ignore_index < 2**63
-        and isinstance(options.label_smoothing, (float, int))
-        and 0 <= options.label_smoothing <= 1
-        and not (input.is_neg() or input._is_zerotensor() or target.is_neg() or target._is_zerotensor())
+        and reduction in REDUCTIONS
+        and isinstance(label_smoothing, (float, int))
+        and 0 <= label_smoothing <= 1
         and cpu_library.obstacle() is None
     )
 
@@ -83,30 +82,30 @@ def is_plain_on_cpu(*tensors: Tensor) -> bool:
     """Return whether a kernel for the CPU can read these tensors, of which it computes no derivative."""
     return (
         not is_traced()
-        and not torch._C._are_functorch_transforms_active()
-        and torch._C._get_tracing_state() is None
-        and all(
-            type(tensor) in PLAIN_TYPES
-            and tensor.is_cpu
-            and tensor.layout is torch.strided
-            and tensor.is_contiguous()
-            and not (tensor.is_neg() or tensor._is_zerotensor())
-            for tensor in tensors
-        )
+        and not _are_functorch_transforms_active()
+        and _get_tracing_state() is None
+        and all(type(tensor) in PLAIN_TYPES and _is_plain(tensor) for tensor in tensors)
         and cpu_library.obstacle() is None
+    )
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Return whether the memory of a tensor, one row after the other, contains its values."""
+    return (
+        tensor.is_cpu
+        and tensor.layout is torch.strided
+        and tensor.is_contiguous()
+        and not (tensor.is_neg() or tensor._is_zerotensor())
     )
 
 
 def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
     return (
         type(weight) in PLAIN_TYPES
-        and weight.is_cpu
         and weight.dtype is input.dtype
         and weight.shape == input.shape[1:]
         and not weight.requires_grad
-        and weight.layout is torch.strided
-        and weight.is_contiguous()
-        and not (weight.is_neg() or weight._is_zerotensor())
+        and _is_plain(weight)
     )
 
 
@@ -166,13 +165,12 @@ def gradient_dtype(logits: Tensor) -> torch.dtype:
 
 def is_traced() -> bool:
     """Return whether this call is compiled or its operators are intercepted; then a kernel must be an operator too."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    return torch.compiler.is_compiling() or _len_torch_dispatch_stack() > 0
 
 
 def is_batched(tensor: Tensor) -> bool:
     """Return whether a tensor represents a batch of tensors, as in `torch.func.vmap` and batched gradients."""
-    functorch = torch._C._functorch
-    return functorch.is_functorch_wrapped_tensor(tensor) or functorch.is_legacy_batchedtensor(tensor)
+    return is_functorch_wrapped_tensor(tensor) or is_legacy_batchedtensor(tensor)
 
 
 def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, classes: int | None, *, warn: bool) -> str | None:
@@ -191,7 +189,7 @@ def _obstacle(kernel: str, tensors: tuple[Tensor, ...], beta: Beta, classes: int
             return "a derivative in `target` or `weight` is wanted"
     if input.numel() == 0:
         return "`input` is empty"
-    if torch._C._are_functorch_transforms_active():
+    if _are_functorch_transforms_active():
         return "it is inside a transform of torch.func"
     if compiling:  # the operator in a graph asks for the rest when it runs
         return None
@@ -223,7 +221,7 @@ def _obstacle_of_context(input: Tensor) -> str | None:
 
     A kernel has a backward pass, but no forward-mode derivative.
     """
-    if torch._C._get_tracing_state() is not None:
+    if _get_tracing_state() is not None:
         return "it is traced by torch.jit.trace"
     # Outside a dual level there is no tangent, and to ask for one costs more than all of the above.
     if forward_ad._current_level >= 0 and forward_ad.unpack_dual(input).tangent is not None:  # type: ignore[no-untyped-call]

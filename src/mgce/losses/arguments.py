@@ -102,11 +102,13 @@ def warn_of_many_labels(target: Tensor, dim: int) -> None:
 
     The check runs only on the CPU and outside compiled code, since elsewhere tensor values are not read.
     """
-    if not _validation.is_concrete(target):
-        return
-    target = target.detach()
-    first = target[:1]
-    if not torch.equal(first.square(), first):  # a fraction, as nearly always where labels are soft
+    if _validation.is_concrete(target) and target.numel():
+        warn_of_many_concrete_labels(target.detach(), dim)
+
+
+def warn_of_many_concrete_labels(target: Tensor, dim: int) -> None:
+    """Do as :func:`warn_of_many_labels` for a target that is on the CPU, outside compiled code, and not empty."""
+    if target[(0,) * target.ndim].item() not in (0, 1):  # a fraction, as nearly always where labels are soft
         return
     if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone
         return

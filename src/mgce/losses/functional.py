@@ -17,7 +17,13 @@ from mgce import _validation
 from mgce._validation import class_dim
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxTerms
-from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
+from mgce.losses.arguments import (
+    HALF_TYPES,
+    check_arguments,
+    result_dtype,
+    warn_of_many_concrete_labels,
+    with_class_dim,
+)
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows, of_softmax
 from mgce.losses.nll import nll
@@ -89,13 +95,16 @@ def mgce_loss(
     Reference: paper, equation (19); Theorem 3 for the gradient.
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    input, target = with_class_dim(input, target, dim)
+    if dim is not None:
+        input, target = with_class_dim(input, target, dim)
     if (
         backend in ("auto", "cpu")
         and type(beta) is float
         and 1 <= beta < root.LARGEST_BETA
         and dispatch.is_commonest(input, target, weight, options)
     ):
+        if target.ndim == 2:
+            warn_of_many_concrete_labels(target, 1)
         return loss_of_rows(input, LossArguments(target, weight, options, beta))
     beta = check_arguments(input, target, weight, options, beta)
     options = options.numbers()
@@ -158,7 +167,8 @@ def gce_loss(
     Reference: paper, equations (5) and (6).
     """
     options = LossOptions(ignore_index, reduction, label_smoothing)
-    input, target = with_class_dim(input, target, dim)
+    if dim is not None:
+        input, target = with_class_dim(input, target, dim)
     terms = gce_terms(beta)
     loss = None if terms is None else of_softmax(input, target, weight, options, terms)
     if loss is not None:

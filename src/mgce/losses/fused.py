@@ -47,7 +47,11 @@ def of_softmax(
     input: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions, terms: SoftmaxTerms
 ) -> Tensor | None:
     """Compute a loss of the softmax probability of the label by its kernel; return None if the kernel cannot run."""
-    if options.label_smoothing == 0 and dispatch.is_commonest(input, target, weight, options):
+    if (
+        options.label_smoothing == 0
+        and dispatch.is_commonest(input, target, weight, options)
+        and target.ndim == 1  # class indices
+    ):
         return loss_of_rows(input, SoftmaxArguments(target, weight, options, terms))
     return None
 
@@ -79,9 +83,9 @@ class FusedLoss(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, arguments: LossArguments | SoftmaxArguments) -> Tensor:
         """Compute the loss, and store the gradient for the backward pass."""
         # What a second derivative needs is saved, so that a change in place is seen.
-        ctx.save_for_backward(logits, arguments.target, arguments.weight)
-        ctx.kind, ctx.numbers = type(arguments), arguments[2:]
-        loss, ctx.grad = dispatch.loss_and_grad(logits, arguments)
+        ctx.save_for_backward(logits, *arguments[:2])
+        loss, grad = dispatch.loss_and_grad(logits, arguments)
+        ctx.rest = grad, type(arguments), arguments[2:]
         return loss
 
     @staticmethod
@@ -91,15 +95,16 @@ class FusedLoss(torch.autograd.Function):
         For `create_graph=True` the gradient is that of plain tensor operations, which autograd can differentiate
         again.
         """
+        grad, kind, numbers = ctx.rest
         if torch.is_grad_enabled():  # create_graph=True
             logits, *tensors = ctx.saved_tensors
-            return _differentiable_gradient(logits, ctx.kind(*tensors, *ctx.numbers), grad_output), None
+            return _differentiable_gradient(logits, kind(*tensors, *numbers), grad_output), None
         # Handed over, not kept: the engine then makes it the leaf's .grad without a copy, and it may be
         # scaled in place. A second backward through a retained graph computes it again.
-        grad, ctx.grad = ctx.grad, None
+        ctx.rest = None, kind, numbers
         if grad is None:
             logits, *tensors = ctx.saved_tensors
-            _, grad = dispatch.loss_and_grad(logits, ctx.kind(*tensors, *ctx.numbers))
+            _, grad = dispatch.loss_and_grad(logits, kind(*tensors, *numbers))
             assert grad is not None
         if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
             grad = grad * _for_rows(grad_output)
