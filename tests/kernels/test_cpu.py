@@ -398,6 +398,16 @@ def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.
         cpu_library.obstacle.cache_clear()
 
 
+@pytest.mark.parametrize(("scale", "beta", "few"), [(0.01, 1.02, 6000), (0.003, 1.02, 2000), (0.003, 2.7, 3)])
+def test_gradients_of_nearly_equal_logits_have_the_digits_of_the_root(scale: float, beta: float, few: int) -> None:
+    """A root near -beta has an ulp of 1e-7, which is 1e-4 of v: as 1 + (x + t)/beta, v would lose more than that."""
+    x = torch.randn(64, 1000, generator=torch.Generator().manual_seed(1)) * scale
+    y = torch.arange(64)
+    _, grad = loss_and_grad(x, y, beta=beta, reduction="sum")
+    _, exact = loss_and_grad(x.double(), y, beta=beta, reduction="sum")
+    assert (grad - exact).abs().sum(1).max() <= few * torch.finfo(torch.float32).eps
+
+
 @pytest.mark.parametrize("soft", [False, True])
 @pytest.mark.parametrize("k", [3, 17, 4097])
 def test_the_gradient_may_be_written_over_the_logits(k: int, soft: bool) -> None:
