@@ -239,6 +239,20 @@ INLINE Vector<T> newton_step(Vector<T> t, Vector<T> excess, Vector<T> w_sum, T b
     return moved;
 }
 
+// Where all classes are kept as x, v may be less than t can move by. Many such classes give a slope so large that the step
+// is rounded to nothing, while the root is farther away, where they have left the support. Then let t take the next smaller
+// number, after which the slope is that of the others. As the slope is at least 1, the excess bounds the distance.
+template <class T> INLINE void go_on_beyond_the_edge(Group<T>& group, int r, T t, const Plan<T>& plan) {
+    const T ulp = Simd<T>::eps / 2 * (1 - t), excess = group.excess[r], few = 2 * clear * ulp;
+    if (!(excess > few && excess * (1 + plan.most_fall) > few * group.w_sum[r])) return;
+    const T* x = group.x + r * group.stride;
+    const T* w = group.w + r * group.stride;
+    const Sums edge = sums_at_the_edge(x, w, group.count[r], t, 1 / plan.options.beta, plan.power);
+    if (!(excess - edge.h > few * std::max(1.0, group.w_sum[r] - edge.w))) return;
+    group.t[r] = std::min(group.t[r], t - ulp);
+    group.error[r] = 1;
+}
+
 // Run Newton's method on the candidates of each row until t stops changing; leave the weights in w.
 template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const Plan<T>& plan) {
     constexpr int lanes = Simd<T>::lanes;
@@ -283,6 +297,8 @@ template <class T, Form form> INLINE void solve(Group<T>& group, int rows, const
         // taken at the t before it, where the weights were computed.
         store(group.t, plan.options.output ? choose(is_greater(error, Vector<T>{}), moved, t) : moved);
         store(group.error, error);
+        for (int r = 0; r < rows; ++r)
+            if (group.upper[r] && !(group.error[r] > 0) && group.excess[r] > 0) go_on_beyond_the_edge(group, r, t[r], plan);
     }
 }
 

@@ -184,10 +184,9 @@ template <class T> struct Power {
     }
 };
 
-// v^a where v > 0, else 0; `parts` splits a v > 0.
+// v^a inside, where v > 0, else 0; `parts` splits a v > 0.
 template <class T, Form form, class Parts>
-INLINE Vector<T> power_of(Vector<T> v, Mask<T>& inside, const Power<T>& power, Parts parts) {
-    inside = is_greater(v, Vector<T>{});
+INLINE Vector<T> power_of(Vector<T> v, Mask<T> inside, const Power<T>& power, Parts parts) {
     if constexpr (form == Form::products) {
         Vector<T> result = splat(T(1)), factor = zero_unless<T>(is_greater(v, splat(power.smallest_factor)), v);
         for (int bit = 8; bit; bit >>= 1) {
@@ -198,7 +197,7 @@ INLINE Vector<T> power_of(Vector<T> v, Mask<T>& inside, const Power<T>& power, P
     }
     if constexpr (form == Form::table) {
         const Vector<T> smallest = splat(Power<T>::smallest);
-        if (__builtin_expect(bits_of(is_greater(v, smallest)) == bits_of(inside), 1)) {
+        if (__builtin_expect(!(bits_of(inside) & ~bits_of(is_greater(v, smallest))), 1)) {
             Split<T> split = parts(larger(v, smallest));
             return zero_unless<T>(inside, look_up(power.scale, split.exponent) * polynomial<T>(power.series, split.f));
         }
@@ -238,6 +237,7 @@ INLINE Vector<T> weight(Vector<T> kept, Vector<T> t, T inverse_beta, const Power
     Vector<T> one = choose(is_greater(kept, Vector<T>{}), Vector<T>{}, splat(T(1)));
     Vector<T> s = (kept + t) * inverse_beta;
     v = s + one;
+    inside = is_greater(v, Vector<T>{});
     return power_of<T, form>(v, inside, power, [=](Vector<T> positive) INLINE_LAMBDA { return split<T>(positive, s, one); });
 }
 
@@ -328,22 +328,52 @@ INLINE Sums weights(const T* x, T* w, int64_t count, T t, T inverse_beta, const 
     });
 }
 
-// The same of classes that are all kept as x, with t <= -beta/2. Then v = x/beta + (1 + t/beta), the largest of which is
-// at most 1/2; it is doubled as often as leaves it below 1, so that the table reaches far below it. The weights that are
-// written are too large by a factor; `own_w` is their sum, and `w` the sum of the right ones.
-template <class T, Form form>
-INLINE Sums weights_of_upper(const T* x, T* w, int64_t count, T t, double inverse_beta, const Power<T>& power, T& own_w) {
-    const double first = 1 + t * inverse_beta;
+// How v is formed of classes that are all kept as x, with t <= -beta/2: v = x/beta + (1 + t/beta), the largest of which is
+// at most 1/2, and doubled as often as leaves it below 1. So the table reaches far below it.
+template <class T> struct Upper {
     int doublings = 0;
     double factor = 1;
-    for (; first * factor < 0.5 && doublings < Power<T>::most_halvings; ++doublings) factor *= 2;
-    const T start = T(first * factor), rate = T(inverse_beta * factor);
+    T start, rate;
+
+    INLINE_MEMBER Upper(T t, double inverse_beta) {
+        const double first = 1 + t * inverse_beta;
+        for (; first * factor < 0.5 && doublings < Power<T>::most_halvings; ++doublings) factor *= 2;
+        start = T(first * factor);
+        rate = T(inverse_beta * factor);
+    }
+    INLINE_MEMBER Vector<T> of(Vector<T> kept) const { return kept * rate + start; }
+};
+
+// Do as `weights` for such classes. The weights that are written are too large by a factor; `own_w` is their sum, and `w`
+// the sum of the right ones.
+template <class T, Form form>
+INLINE Sums weights_of_upper(const T* x, T* w, int64_t count, T t, double inverse_beta, const Power<T>& power, T& own_w) {
+    const Upper<T> upper(t, inverse_beta);
     Sums sums = sum_weights<T>(x, w, count, [=, &power](Vector<T> kept, Vector<T>& v, Mask<T>& inside) INLINE_LAMBDA {
-        v = kept * rate + start;
+        v = upper.of(kept);
+        inside = is_greater(v, Vector<T>{});
         return power_of<T, form>(v, inside, power, [](Vector<T> positive) INLINE_LAMBDA { return split<T>(positive); });
     });
     own_w = T(sums.w);
-    sums.w *= power.halved[doublings];
-    sums.h *= power.halved[doublings] / factor;
+    sums.w *= power.halved[upper.doublings];
+    sums.h *= power.halved[upper.doublings] / upper.factor;
     return sums;
+}
+
+// The sums of those of such classes that the next smaller number as t leaves off the support.
+template <class T>
+INLINE Sums sums_at_the_edge(const T* x, const T* w, int64_t count, T t, double inverse_beta, const Power<T>& power) {
+    const Upper<T> upper(t, inverse_beta);
+    const Vector<T> least = splat(Simd<T>::eps / 2 * (1 - t) * upper.rate);
+    VectorTotal<T> h, weights;
+    int64_t support = 0;
+    for (int64_t i = 0; i < count; i += Simd<T>::lanes) {
+        Vector<T> v = upper.of(load(x + i)), u = load(w + i);
+        Mask<T> at_edge = is_greater(least, v) & is_greater(u, Vector<T>{});
+        support += count_of(at_edge);
+        h.add(zero_unless<T>(at_edge, u * v));
+        weights.add(zero_unless<T>(at_edge, u));
+    }
+    const double halved = power.halved[upper.doublings];
+    return {h.value() * halved / upper.factor, weights.value() * halved, support};
 }
