@@ -111,7 +111,7 @@ class _Plan:
         # To allocate a loss like this one is faster than to allocate it by shape and dtype.
         self.scalar = None if options.reduction == "none" else torch.empty((), dtype=dtype, device="cpu")
         self._k = k
-        self._run = getattr(library, f"mgce_run_{name}")
+        self._run = getattr(library, f"mgce_loss_{name}")
         filled = _Options(k, options.ignore_index, options.reduction == "mean", beta, options.label_smoothing, output)
         self._address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
         if not self._address:

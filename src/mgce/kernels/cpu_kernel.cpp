@@ -641,7 +641,7 @@ template <class T> Plan<T>* make_plan(const Options* options) {
 
 #define DEFINE_FOR(T, name)                                                                   \
     EXPORT void* mgce_make_plan_##name(const Options* options) { return make_plan<T>(options); } \
-    EXPORT int64_t mgce_run_##name(const Arguments<T>* arguments) { return run(*arguments); }
+    EXPORT int64_t mgce_loss_##name(const Arguments<T>* arguments) { return run(*arguments); }
 
 DEFINE_FOR(float, float32)
 DEFINE_FOR(double, float64)

@@ -69,7 +69,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
     """Set the types of the arguments of all functions."""
     address, count = ctypes.c_void_p, ctypes.c_int64
     for name in ("float32", "float64"):
-        names = ("make_plan", "run", "softmax", "trim")
+        names = ("make_plan", "loss", "softmax_loss", "trim")
         make, run, softmax, trim = (getattr(loaded, f"mgce_{what}_{name}") for what in names)
         make.argtypes, make.restype = (address,), address
         # A structure of all arguments, packed into bytes: ctypes takes half as long for it as for so many arguments.

@@ -209,5 +209,5 @@ template <class T> int64_t run(const Arguments<T>& arguments) {
 
 }  // namespace
 
-EXPORT int64_t mgce_softmax_float32(const Arguments<float>* arguments) { return run(*arguments); }
-EXPORT int64_t mgce_softmax_float64(const Arguments<double>* arguments) { return run(*arguments); }
+EXPORT int64_t mgce_softmax_loss_float32(const Arguments<float>* arguments) { return run(*arguments); }
+EXPORT int64_t mgce_softmax_loss_float64(const Arguments<double>* arguments) { return run(*arguments); }

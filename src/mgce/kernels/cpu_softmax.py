@@ -85,7 +85,7 @@ def _scalar(dtype: torch.dtype) -> Tensor:
 
 @functools.cache
 def _function(dtype: torch.dtype) -> Any:
-    return getattr(cpu_library.library(), f"mgce_softmax_{str(dtype).removeprefix('torch.')}")
+    return getattr(cpu_library.library(), f"mgce_softmax_loss_{str(dtype).removeprefix('torch.')}")
 
 
 @functools.lru_cache(maxsize=256)  # a schedule of beta has new options at each step
