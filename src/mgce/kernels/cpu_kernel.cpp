@@ -529,6 +529,7 @@ template <class T, Form form> INLINE void solve_many(const Call<T>& call, Group<
     for (int r = 0; r < Simd<T>::lanes; ++r) {
         group.peak[r] = infinity;
         group.size[r] = 1;
+        group.upper[r] = false;
         group.total[r] = 0;
         group.count[r] = 0;
         if (r >= rows || (call.labels && call.labels[first + r] == options.ignore_index)) continue;
