@@ -360,20 +360,18 @@ INLINE Sums weights_of_upper(const T* x, T* w, int64_t count, T t, double invers
     return sums;
 }
 
-// The sums of those of such classes that the next smaller number as t leaves off the support.
+// The sums of those of such classes that the next smaller number as t leaves off the support; they are not counted.
 template <class T>
 INLINE Sums sums_at_the_edge(const T* x, const T* w, int64_t count, T t, double inverse_beta, const Power<T>& power) {
     const Upper<T> upper(t, inverse_beta);
     const Vector<T> least = splat(Simd<T>::eps / 2 * (1 - t) * upper.rate);
     VectorTotal<T> h, weights;
-    int64_t support = 0;
     for (int64_t i = 0; i < count; i += Simd<T>::lanes) {
         Vector<T> v = upper.of(load(x + i)), u = load(w + i);
         Mask<T> at_edge = is_greater(least, v) & is_greater(u, Vector<T>{});
-        support += count_of(at_edge);
         h.add(zero_unless<T>(at_edge, u * v));
         weights.add(zero_unless<T>(at_edge, u));
     }
     const double halved = power.halved[upper.doublings];
-    return {h.value() * halved / upper.factor, weights.value() * halved, support};
+    return {h.value() * halved / upper.factor, weights.value() * halved, 0};
 }
