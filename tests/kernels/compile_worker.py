@@ -1,6 +1,6 @@
 """Compiles the GPU kernels without a GPU; a line of JSON for each: the registers and bytes of stack of a thread.
 
-`python compile_worker.py some` compiles the largest variants of each kernel; `all`, every one of rows read once.
+`python compile_worker.py some` compiles the largest variants of each kernel; `all`, every one of long rows with lists.
 """
 
 import itertools
@@ -14,9 +14,9 @@ from pathlib import Path
 import triton
 from triton.backends.compiler import GPUTarget
 
-from mgce.kernels import cuda_chunks, cuda_plan, cuda_rows, cuda_stream
+from mgce.kernels import cuda_long, cuda_plan, cuda_rows
 
-POINTERS = {"weight": "fp32", "denominator": "fp32", "losses": "fp32", "factor": "fp32", "places": "i32", "marks": "i8"}
+POINTERS = {"weight": "fp32", "denominator": "fp32", "losses": "fp32", "factor": "fp32", "places": "i32"}
 FLOATS = ("target_share", "uniform_share", "beta", "beta_less_1", "inv_beta")
 CUOBJDUMP = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 
@@ -28,7 +28,7 @@ def compile_kernel(kernel, floats, capability, constants, *, warps=4, registers=
     """
     types = dict.fromkeys(kernel.arg_names, "i32") | dict.fromkeys(FLOATS, "fp32")
     types |= {name: "*" + kind for name, kind in POINTERS.items()}
-    types |= {name: "*" + floats for name in ("logits", "scratch", "values")}
+    types |= {name: "*" + floats for name in ("logits", "values")}
     types["grad"] = "*fp32" if floats == "fp16" else "*" + floats  # float16 is scaled later, so that it stays float32
     types["target"] = "*" + floats if constants.get("PROBS") else "*i64"
     types |= dict.fromkeys(constants, "constexpr")
@@ -57,36 +57,19 @@ def compile_kernel(kernel, floats, capability, constants, *, warps=4, registers=
     }
 
 
-def stream(floats, capability, beta, *, aligned=True, **options):
-    """Compile the kernel of rows that are read once."""
-    plan = cuda_plan.plan_stream(4 if floats == "fp32" else 2)
-    default = {"WEIGHTED": False, "MEAN": True, "GRAD": True, "INPLACE": False, "HALVES": cuda_plan.halves(beta)}
-    return compile_kernel(
-        cuda_stream.stream_kernel,
-        floats,
-        capability,
-        {**default, **options, **plan.constants},
-        warps=plan.warps,
-        registers=cuda_plan.STREAM_REGISTERS,
-        aligned=aligned,
+def compile_rows(floats, capability, k, beta, *, aligned=True, **options):
+    """Compile the kernel for rows of k classes."""
+    constants = {"HALVES": cuda_plan.halves(beta), **PLAIN, **options}
+    if k <= cuda_plan.LONGEST_TILE:
+        plan, kernel, registers = cuda_plan.plan_tile(k), cuda_rows.row_kernel, None
+    else:
+        plan, kernel = cuda_plan.plan_long(k, beta, 4 if floats == "fp32" else 2), cuda_long.long_kernel
+        constants, registers = {"INPLACE": False, **constants}, plan.registers
+    constants |= plan.constants
+    found = compile_kernel(
+        kernel, floats, capability, constants, warps=plan.warps, registers=registers, aligned=aligned
     )
-
-
-def rows(floats, capability, k, beta, **options):
-    """Compile the kernel that other rows of a length get: held in registers, or read in chunks."""
-    plan = cuda_plan.plan_rows(k, beta)
-    kernel = cuda_rows.row_kernel if plan.rows else cuda_chunks.chunked_kernel
-    constants = {"HALVES": cuda_plan.halves(beta), **options, **plan.constants}
-    if not plan.rows:
-        constants["MARKED"] = False
-    return {"k": k, "beta": beta, **compile_kernel(kernel, floats, capability, constants, warps=plan.warps)}
-
-
-def cached_rows(floats, beta, warps, **options):
-    """Compile the kernel of rows in chunks for as many warps as few rows in flight get, and rows that are marked."""
-    pack = beta < cuda_plan.LARGEST_PACKED_BETA
-    constants = {"HALVES": cuda_plan.halves(beta), "MARKED": True, "BLOCK": 256 * warps, "PACK": pack, **options}
-    return compile_kernel(cuda_chunks.chunked_kernel, floats, 90, constants, warps=warps)
+    return {"k": k, "beta": beta, **found}
 
 
 PLAIN = {"PROBS": False, "SMOOTH": False, "WEIGHTED": False, "MEAN": True, "GRAD": True}
@@ -95,21 +78,21 @@ EVERY = {"PROBS": True, "SMOOTH": True, "WEIGHTED": True, "MEAN": True, "GRAD": 
 
 def some():
     """Compile each kernel for few and for many arguments, and those variants that spill the most."""
-    yield stream("fp32", 90, 1.4, WEIGHTED=True)
-    yield stream("bf16", 90, 1.4, INPLACE=True, aligned=False)
-    yield stream("fp16", 80, 1.4, WEIGHTED=True)
-    yield rows("fp32", 80, 10, 1.4, **PLAIN)
-    yield rows("bf16", 90, 1000, 2.0, **PLAIN)
-    yield rows("fp32", 90, 8192, 1.4, **EVERY)
-    yield rows("fp32", 90, 16384, 11.0, **EVERY)
-    yield rows("bf16", 90, 128000, 1.4, **PLAIN)
-    yield cached_rows("bf16", 1.4, cuda_plan.LARGEST_CHUNK_WARPS, **EVERY)
+    yield compile_rows("fp32", 90, 128000, 1.4, WEIGHTED=True)
+    yield compile_rows("bf16", 90, 32001, 1.4, INPLACE=True, aligned=False)
+    yield compile_rows("fp16", 80, 32000, 1.4, **EVERY)
+    yield compile_rows("fp32", 90, 32000, 1.4, **EVERY)
+    yield compile_rows("bf16", 90, 32000, 11.0, **EVERY)
+    yield compile_rows("fp32", 80, 10, 1.4)
+    yield compile_rows("bf16", 90, 300, 2.0)
+    yield compile_rows("fp32", 90, cuda_plan.LONGEST_TILE, 1.4, **EVERY)
+    yield compile_rows("fp32", 90, cuda_plan.LONGEST_TILE, 11.0, **EVERY)
     yield compile_kernel(cuda_rows.scale_kernel, "fp16", 90, {"ROWS": 1, "BLOCK": cuda_plan.SCALED_BLOCK})
     yield compile_kernel(cuda_rows.scale_kernel, "bf16", 90, {"ROWS": cuda_plan.SCALED_BLOCK // 16, "BLOCK": 16})
 
 
 def every():
-    """Compile every variant of the kernel of rows that are read once, but for betas whose powers are alike."""
+    """Compile every variant of the kernel of long rows with lists, but for betas whose powers are alike."""
     outputs = ({"GRAD": True, "INPLACE": False}, {"GRAD": True, "INPLACE": True}, {"GRAD": False, "INPLACE": False})
     flags = (True, False)
     for floats, capability, beta in itertools.product(
@@ -117,7 +100,9 @@ def every():
     ):
         for output, weighted, mean, aligned in itertools.product(outputs, flags, flags, flags):
             if not (floats == "fp16" and output["INPLACE"]):
-                yield stream(floats, capability, beta, aligned=aligned, WEIGHTED=weighted, MEAN=mean, **output)
+                yield compile_rows(
+                    floats, capability, 32000, beta, aligned=aligned, WEIGHTED=weighted, MEAN=mean, **output
+                )
 
 
 if __name__ == "__main__":

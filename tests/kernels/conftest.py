@@ -6,19 +6,20 @@ import pytest
 
 from mgce.kernels import cuda_plan
 
-CHUNKS = {"PACKED_BLOCK": 1, "PLAIN_BLOCK": 1, "CHUNK": 64, "CHUNK_WARPS": 1, "LARGEST_CHUNK_WARPS": 1}
+# One warp, blocks of 64 float32 logits, and lists of 128, so that rows of the tests have several blocks and overflow.
+SMALL = {"LONGEST_TILE": 0, "BLOCK_BYTES": 256, "LONG_WARPS": 1, "CAPACITY": 128}
 WAYS = {
-    "rows": {},
-    "small_packs": {"SMALLEST_PACKED_BLOCK": 256},  # of every row of more than 128 classes that is held in registers
-    "small_chunks": CHUNKS,
-    "one_pass": {**CHUNKS, "ONE_PASS": True, "STREAM_BYTES": 256, "STREAM_WARPS": 1},
+    "tiles": {"LONGEST_TILE": 8192},
+    "lists": {"LONGEST_TILE": 0},
+    "small_lists": SMALL,
+    "small_chunks": {**SMALL, "LARGEST_LISTED_BETA": 1.0},
 }
 
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Have every row go the way of the fixture's parameter."""
-    plans = (cuda_plan.plan_rows, cuda_plan.plan_stream, cuda_plan.plan_cached_rows)
+    plans = (cuda_plan.plan_tile, cuda_plan.plan_long)
     for name, value in WAYS[request.param].items():
         monkeypatch.setattr(cuda_plan, name, value)
     for plan in plans:

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 import mgce
-from mgce.kernels import cuda, cuda_chunks
+from mgce.kernels import cuda, cuda_chunks, cuda_plan
 from mgce.kernels.comparison import compare
 from mgce.kernels.proof import report
 from triton_truth import DEVICE
@@ -31,7 +31,7 @@ def solve_but_for_the_last_point(
     return solved, t, w_sum
 
 
-@pytest.mark.parametrize(("way", "name"), [("rows", "rows"), ("small_chunks", "chunks")], indirect=["way"])
+@pytest.mark.parametrize(("way", "name"), [("tiles", "tiles"), ("small_lists", "lists"), ("small_chunks", "chunks")], indirect=["way"])
 def test_the_kernels_agree(way: str, name: str) -> None:
     assert compare(torch.device(DEVICE), torch.float32, name) is None
 
@@ -40,11 +40,11 @@ def test_the_kernels_agree(way: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("way", "name"),
     [
-        ("rows", "rows"),
-        ("rows", "chunks"),
-        ("small_packs", "rows"),
+        ("tiles", "tiles"),
+        ("lists", "lists"),
+        ("lists", "chunks"),
+        ("small_lists", "lists"),
         ("small_chunks", "chunks"),
-        ("one_pass", "one pass"),
     ],
     indirect=["way"],
 )
@@ -68,6 +68,6 @@ def test_a_gradient_at_the_first_guess_is_noticed(
 @pytest.mark.skipif(DEVICE == "cpu", reason="no CUDA device")
 def test_a_device_proves_its_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    names = [f"{dtype} {way}" for dtype in ("float32", "bfloat16", "float16") for way in ("rows", "chunks")]
+    names = [f"{dtype} {way}" for dtype in ("float32", "bfloat16", "float16") for way in cuda_plan.WAYS]
     assert mgce.prove_kernel(DEVICE) == dict.fromkeys(names)
     assert all("proved (compiled in" in known for known in report().values())

@@ -24,7 +24,7 @@ from mgce.kernels.options import LossArguments
 from mgce.numerics import root
 
 CPU = torch.device("cpu")
-WAYS = ("rows", "chunks")
+WAYS = cuda_plan.WAYS
 LOGITS = torch.linspace(-2, 2, 40).view(4, 10)
 TARGET = torch.tensor([0, 3, 6, 9])
 
@@ -103,7 +103,7 @@ def child_with(monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
 
 
 def remembered() -> proof.Verdict | None:
-    return proof.recall(CPU, torch.float32, "rows")
+    return proof.recall(CPU, torch.float32, "tiles")
 
 
 def refused(reason: str, ran: list[Tensor]) -> None:
@@ -163,12 +163,12 @@ def test_one_wrong_number_is_noticed(monkeypatch: pytest.MonkeyPatch, dtype: tor
         return loss, grad
 
     monkeypatch.setattr(cuda, "loss_and_grad", wrong)
-    assert str(compare(CPU, dtype, "rows")).startswith("it gave a gradient that is off by 0.01")
+    assert str(compare(CPU, dtype, "tiles")).startswith("it gave a gradient that is off by 0.01")
     monkeypatch.setattr("mgce.kernels.comparison.calls", lambda way: calls(way)[1:])
-    assert str(compare(CPU, dtype, "rows")).startswith("it gave a gradient that is off by inf (300 classes")
+    assert str(compare(CPU, dtype, "tiles")).startswith("it gave a gradient that is off by inf (300 classes")
     monkeypatch.setattr(cuda, "loss_and_grad", right)
     monkeypatch.setattr(cuda, "scale_", lambda grad, factor: grad)
-    assert str(compare(CPU, dtype, "rows")).startswith("it multiplied a gradient, and is off by ")
+    assert str(compare(CPU, dtype, "tiles")).startswith("it multiplied a gradient, and is off by ")
 
 
 def test_the_first_guess_is_far_from_most_roots() -> None:
@@ -193,7 +193,7 @@ def test_calls_go_the_way_that_they_are_for() -> None:
     ("kernel", "reason"),
     [
         ("at_the_first_guess", "it gave a gradient that is off by 0"),
-        (None, r"it raised .*\(8189 classes, beta 1.4\)"),  # the one of Triton, given tensors of the CPU
+        (None, rf"it raised .*\({cuda_plan.LONGEST_TILE - 3} classes, beta 1.4\)"),  # the one of Triton, given tensors of the CPU
     ],
 )
 def test_a_kernel_that_fails_in_the_child_is_remembered_and_not_used(
@@ -262,10 +262,10 @@ def test_a_crash_is_remembered_but_not_that_nothing_could_be_tried(
     refused("ended with code 1: MemoryError: no room on the device", device)
     assert remembered() is None
     monkeypatch.setattr(proof, "_command", lambda: ["no such program"])
-    assert "no process can be started" in str(proof._prove_again(CPU, torch.float32, "rows"))
+    assert "no process can be started" in str(proof._prove_again(CPU, torch.float32, "tiles"))
     assert remembered() is None
     child(monkeypatch, "import os; print('loading'); os.abort()")
-    assert "ended with code -6" in str(proof._prove_again(CPU, torch.float32, "rows"))
+    assert "ended with code -6" in str(proof._prove_again(CPU, torch.float32, "tiles"))
     kept = remembered()
     assert kept is not None and "code -6" in str(kept.obstacle)
 
@@ -276,7 +276,7 @@ def test_a_device_that_is_full_is_tried_again(monkeypatch: pytest.MonkeyPatch, t
 
     for kernel, lasting in ((full, False), (raising, True), (right, True)):
         monkeypatch.setattr(cuda, "loss_and_grad", kernel)
-        proof.answer("cpu", "float32", "rows", str(tmp_path / "verdict.json"))
+        proof.answer("cpu", "float32", "tiles", str(tmp_path / "verdict.json"))
         verdict = proof.Verdict(**json.loads((tmp_path / "verdict.json").read_text()))
         assert verdict.lasting == lasting and (verdict.obstacle is None) == (kernel is right)
 
@@ -291,7 +291,7 @@ def test_where_nothing_can_be_kept_the_next_process_tries_again(
     assert remembered() is None
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setattr(Path, "home", raising)
-    assert "code -6" in str(proof._prove_again(CPU, torch.float32, "rows"))
+    assert "code -6" in str(proof._prove_again(CPU, torch.float32, "tiles"))
 
 
 def trust(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,9 +351,9 @@ def test_all_is_proved_on_demand_and_failures_are_tried_again(
     monkeypatch: pytest.MonkeyPatch, device: list[Tensor]
 ) -> None:
     child(monkeypatch, "import os; os.abort()")
-    assert "code -6" in str(proof._prove_again(CPU, torch.float32, "rows"))
+    assert "code -6" in str(proof._prove_again(CPU, torch.float32, "tiles"))
     monkeypatch.setattr(proof, "_try_in_child", lambda *_: proof.Verdict(None))
-    assert proof._prove_again(CPU, torch.float32, "rows") is None
+    assert proof._prove_again(CPU, torch.float32, "tiles") is None
     mgce_loss(LOGITS, TARGET)
     assert len(device) == 1
     kept = remembered()
@@ -363,7 +363,9 @@ def test_all_is_proved_on_demand_and_failures_are_tried_again(
 def test_what_cannot_be_proved_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "obstacle", lambda: "PyTorch finds no CUDA device")
     missing = "PyTorch finds no CUDA device"
-    assert mgce.prove_kernel("cuda:1", [torch.float32]) == {"float32 rows": missing, "float32 chunks": missing}
+    assert mgce.prove_kernel("cuda:1", [torch.float32]) == {
+        f"float32 {way}": missing for way in ("tiles", "lists", "chunks")
+    }
     with pytest.raises(ValueError, match=r"Expected `dtypes` to be .*, but got torch\.float64"):
         mgce.prove_kernel(dtypes=[torch.float64])
 
@@ -376,12 +378,14 @@ def test_mgce_env_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "H200")
     cuda0 = torch.device("cuda:0")
-    proof._remember(proof.Verdict(None, 21.34, 0.0091), cuda0, torch.float32, "rows")
+    proof._remember(proof.Verdict(None, 21.34, 0.0091), cuda0, torch.float32, "tiles")
     proof._remember(proof.Verdict("it raised"), cuda0, torch.float32, "chunks")
     assert proof.report() == {
-        "cuda:0 float32": "rows: proved (compiled in 21.3 s, compared in 9 ms); chunks: refused, it raised",
-        "cuda:0 bfloat16": "rows: not tried yet; chunks: not tried yet",
-        "cuda:0 float16": "rows: not tried yet; chunks: not tried yet",
+        "cuda:0 float32": (
+            "tiles: proved (compiled in 21.3 s, compared in 9 ms); lists: not tried yet; chunks: refused, it raised"
+        ),
+        "cuda:0 bfloat16": "tiles: not tried yet; lists: not tried yet; chunks: not tried yet",
+        "cuda:0 float16": "tiles: not tried yet; lists: not tried yet; chunks: not tried yet",
     }
 
 

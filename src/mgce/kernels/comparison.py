@@ -56,15 +56,16 @@ def compare(device: torch.device, dtype: torch.dtype, way: str) -> str | None:
 
 def calls(way: str) -> tuple[Call, ...]:
     """Return calls that test one method of reading rows, `way`, in the compiled variants that differ most."""
-    if way == "rows":  # whose candidates are packed, held as they are, and several rows to a program
-        packed = max(40, cuda_plan.PACKED_BLOCK - 3)
-        return Call(packed, 1.4), Call(300, 2.0, soft=True), Call(40, 5.0, want_grad=False)
-    packed, plain = (  # several chunks, the last of them not full
-        max(longest, 2 * cuda_plan.CHUNK) + cuda_plan.CHUNK // 3
-        for longest in (cuda_plan.PACKED_BLOCK, cuda_plan.PLAIN_BLOCK)
-    )
-    largest = cuda_plan.LARGEST_PACKED_BETA  # from which on nothing is packed
-    return Call(packed, 1.4), Call(packed, 2.0, soft=True), Call(plain, largest, want_grad=False)
+    longest, largest = cuda_plan.LONGEST_TILE, cuda_plan.LARGEST_LISTED_BETA
+    if way == "tiles":  # one row to a program, and several
+        return Call(max(40, longest - 3), 1.4), Call(min(300, longest), 2.0, soft=True), Call(40, 5.0, want_grad=False)
+    # More blocks than one, the last of them not full.
+    several = longest + cuda_plan.BLOCK_BYTES + 5
+    if way == "chunks":
+        return Call(several, largest), Call(several, largest + 3, soft=True), Call(several, 100.0, want_grad=False)
+    # Some of the hard rows overflow their list, and some of these have too many candidates for any.
+    overflowing = max(longest, cuda_plan.CAPACITY) + several
+    return Call(overflowing, 1.4), Call(overflowing, 2.0, soft=True), Call(several, 5.0, want_grad=False)
 
 
 def hard_rows(k: int, beta: float) -> Tensor:

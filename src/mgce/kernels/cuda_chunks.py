@@ -1,7 +1,6 @@
-r"""Define the Triton kernel of loss and gradient for rows that do not fit in registers.
+"""Define Triton functions that compute loss and gradient of a row in chunks, reading it once for each step.
 
-A row is read from memory once, to find its maximum. It is read from the cache twice more: to store its candidates, the
-classes that may have a probability, next to one another, and to write its gradient.
+A row is read to find its maximum, for the first guess, for each step of Newton's method, and to write its gradient.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ import triton
 import triton.language as tl
 
 from mgce.kernels.cuda_math import LOWEST, first_guess, newton_step, powers
-from mgce.kernels.cuda_rows import row_target, spread_target
+from mgce.kernels.cuda_rows import spread_target
 
-_compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
 _inlined = triton.jit
 
 
@@ -72,7 +70,6 @@ def read_row(
     f_row: tl.tensor,  # pointer to the row
     target_row: tl.tensor,
     weight: tl.tensor,
-    packed: tl.tensor,  # pointer to room for k logits
     k: tl.tensor,
     peak: tl.tensor,
     label: tl.tensor,
@@ -84,24 +81,21 @@ def read_row(
     SMOOTH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     BLOCK: tl.constexpr,
-    PACK: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Store the candidates of a row, the classes with a logit f less than beta below the largest, `peak`.
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Return sums over a row, with f the logits, q the target and `peak` the largest logit.
 
-    Return the number of candidates, the sum of their f - peak, the sums of q (peak - f) and q over all classes, with q
-    the target, and the number of candidates stored.
+    The results are the number of classes with f less than beta below the peak, the sum of their f - peak, and over all
+    classes the sums of q (peak - f) and of q.
     """
     col = tl.arange(0, BLOCK)[None, :]
     sizes = tl.zeros((1, BLOCK), tl.float32)
     totals = tl.zeros((1, BLOCK), tl.float32)
     costs = tl.zeros((1, BLOCK), tl.float32)
     masses = tl.zeros((1, BLOCK), tl.float32)
-    count = 0
     for start in range(0, k, BLOCK):
         at_col = start + col
         inside = at_col < k
-        f = tl.load(f_row + at_col, mask=inside, other=-float("inf"))
-        x = f.to(tl.float32) - peak
+        x = tl.load(f_row + at_col, mask=inside, other=-float("inf")).to(tl.float32) - peak
         near = inside & ((x > -beta) | (x != x))  # NaN counts, so that it reaches t
         sizes += near.to(tl.float32)
         totals += tl.where(near, x, 0)
@@ -110,14 +104,9 @@ def read_row(
             q = spread_target(target_row, weight, at_col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
             costs += tl.where(q == 0, 0, q * -x)
             masses += q
-        if PACK:
-            found = tl.sum(near.to(tl.int32))
-            if found > 0:
-                tl.store(packed + count + tl.cumsum(near.to(tl.int32), 1) - 1, f, mask=near)
-            count += found
     size = tl.sum(sizes, 1, keep_dims=True)
     total = tl.sum(totals, 1, keep_dims=True)
-    return size, total, tl.sum(costs, 1, keep_dims=True), share + tl.sum(masses, 1, keep_dims=True), count
+    return size, total, tl.sum(costs, 1, keep_dims=True), share + tl.sum(masses, 1, keep_dims=True)
 
 
 @_inlined  # type: ignore[untyped-decorator]
@@ -163,20 +152,16 @@ def write_row(
 
 @_inlined  # type: ignore[untyped-decorator]
 def chunked_row(
-    logits: tl.tensor,
-    target: tl.tensor,
+    f_row: tl.tensor,
+    target_row: tl.tensor,
     weight: tl.tensor,
     denominator: tl.tensor,
-    losses: tl.tensor,
-    grad: tl.tensor,
-    packed: tl.tensor,
-    row: tl.tensor,
-    n: tl.tensor,
+    loss: tl.tensor,  # pointer to the loss of the row
+    grad_row: tl.tensor,
     k: tl.tensor,
-    logits_stride: tl.tensor,
-    target_stride: tl.tensor,
-    grad_stride: tl.tensor,
-    ignore_index: tl.tensor,
+    label: tl.tensor,
+    share: tl.tensor,
+    kept: tl.tensor,
     target_share: tl.tensor,
     uniform_share: tl.tensor,
     beta: tl.tensor,
@@ -190,75 +175,20 @@ def chunked_row(
     MEAN: tl.constexpr,
     GRAD: tl.constexpr,
     BLOCK: tl.constexpr,
-    PACK: tl.constexpr,
 ) -> None:
     """Compute the loss and the gradient of one row, which is read in chunks: first from memory, then from the cache."""
-    f_row = logits + row * logits_stride
-    target_row = target + row * target_stride
     peak = scan_peak(f_row, k, BLOCK)
-    label, share, kept = row_target(target, weight, row, row < n, k, ignore_index, target_share, PROBS, WEIGHTED)
-    tl.debug_barrier()  # the candidates of the row before have been read
-    size, total, cost, mass, count = read_row(
-        f_row, target_row, weight, packed, k, peak, label, share, target_share, uniform_share, beta,
-        PROBS, SMOOTH, WEIGHTED, BLOCK, PACK,
+    size, total, cost, mass = read_row(
+        f_row, target_row, weight, k, peak, label, share, target_share, uniform_share, beta,
+        PROBS, SMOOTH, WEIGHTED, BLOCK,
     )  # fmt: skip
-    tl.debug_barrier()
     t = first_guess(size, total, beta, inv_beta)
-    if PACK:
-        t, at, w_sum = solve_chunks(packed, count, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
-    else:
-        t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
-    tl.store(losses + row, tl.where(kept, cost - mass * t, 0))
+    t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
+    tl.store(loss, tl.where(kept, cost - mass * t, 0))
     if GRAD:
         tl.debug_barrier()  # grad may be logits: every thread has read them
         write_row(
-            grad + row * grad_stride, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
+            grad_row, f_row, target_row, weight, denominator, k, at, peak, mass / w_sum,
             label, share, kept, target_share, uniform_share, beta, beta_less_1, inv_beta,
             HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, BLOCK,
         )  # fmt: skip
-
-
-@_compiled  # type: ignore[untyped-decorator]
-def chunked_kernel(
-    logits: tl.tensor,
-    target: tl.tensor,
-    weight: tl.tensor,
-    denominator: tl.tensor,
-    losses: tl.tensor,
-    grad: tl.tensor,
-    scratch: tl.tensor,
-    n: tl.tensor,
-    k: tl.tensor,
-    logits_stride: tl.tensor,
-    target_stride: tl.tensor,
-    grad_stride: tl.tensor,
-    scratch_stride: tl.tensor,
-    ignore_index: tl.tensor,
-    target_share: tl.tensor,
-    uniform_share: tl.tensor,
-    beta: tl.tensor,
-    beta_less_1: tl.tensor,
-    inv_beta: tl.tensor,
-    steps: tl.tensor,
-    marks: tl.tensor,  # of the rows to compute, if MARKED
-    HALVES: tl.constexpr,
-    PROBS: tl.constexpr,
-    SMOOTH: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    MEAN: tl.constexpr,
-    GRAD: tl.constexpr,
-    MARKED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    PACK: tl.constexpr,
-) -> None:
-    """Compute loss and gradient of every num_programs-th row; with MARKED, only of those rows that are marked."""
-    packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
-    for index in range(tl.program_id(0), n, tl.num_programs(0)):
-        wanted = tl.load(marks + index) if MARKED else 1
-        if wanted != 0:
-            chunked_row(
-                logits, target, weight, denominator, losses, grad, packed, tl.full((1, 1), index, tl.int64),
-                n, k, logits_stride, target_stride, grad_stride, ignore_index, target_share, uniform_share,
-                beta, beta_less_1, inv_beta, steps,
-                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, GRAD, BLOCK, PACK,
-            )  # fmt: skip

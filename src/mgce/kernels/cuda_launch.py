@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mgce.kernels import cuda_chunks, cuda_plan, cuda_rows, cuda_stream
-from mgce.kernels.cuda_plan import Plan
+from mgce.kernels import cuda_long, cuda_plan, cuda_rows
 from mgce.kernels.options import LossOptions
 from mgce.numerics.budget import proven_steps
 
@@ -33,12 +32,6 @@ class Batch:
         return not self.target.is_floating_point()
 
     @property
-    def powers(self) -> tuple[float, float, float, int]:
-        """beta, beta - 1, 1 / beta, and the limit of Newton steps; the kernel stops when all rows have converged."""
-        steps = proven_steps(self.logits.shape[1], self.beta, torch.float32)
-        return self.beta, self.beta - 1.0, 1.0 / self.beta, steps
-
-    @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors in the order in which every kernel has them; `losses` replaces each tensor that is None."""
         weight, denominator, grad = (
@@ -47,10 +40,35 @@ class Batch:
         return self.logits, self.target, weight, denominator, self.losses, grad
 
     @property
+    def numbers(self) -> tuple[Any, ...]:
+        """The numbers in the order in which every kernel has them; the limit of Newton steps is the last.
+
+        The kernel stops when all rows have converged.
+        """
+        n, k = self.logits.shape
+        smoothing = self.options.label_smoothing
+        return (
+            n,
+            k,
+            self.logits.stride(0),
+            0 if self.labels else self.target.stride(0),
+            0 if self.grad is None else self.grad.stride(0),
+            self.options.ignore_index,
+            1.0 - smoothing,
+            smoothing / k,
+            self.beta,
+            self.beta - 1.0,
+            1.0 / self.beta,
+            proven_steps(k, self.beta, torch.float32),
+        )
+
+    @property
     def constants(self) -> dict[str, Any]:
         """The compile-time constants that all kernels have."""
         return {
             "HALVES": cuda_plan.halves(self.beta),
+            "PROBS": not self.labels,
+            "SMOOTH": self.options.label_smoothing > 0,
             "WEIGHTED": self.weight is not None,
             "MEAN": self.denominator is not None,
             "GRAD": self.grad is not None,
@@ -61,18 +79,27 @@ class Batch:
 def launch(batch: Batch) -> None:
     """Compute the losses of a batch into `batch.losses`, and the gradient into `batch.grad` unless this is None."""
     n, k = batch.logits.shape
-    plan = cuda_plan.plan_rows(k, batch.beta)
-    if plan.rows:
-        # The gradient's rows are not needed yet, so that candidates are packed there.
-        scratch = _scratch(batch, plan, -(-n // plan.rows)) if batch.grad is None else batch.grad
-        cuda_rows.row_kernel[(-(-n // plan.rows),)](*_arguments(batch, scratch), **_constants(batch, plan))
-    elif not cuda_plan.ONE_PASS:
-        _launch_chunks(batch, plan, cuda_plan.CHUNKED_PROGRAMS * _device(batch.logits).processors, None)
-    else:
-        streamed = cuda_plan.is_streamed(batch.beta, labels=batch.labels, label_smoothing=batch.options.label_smoothing)
-        marks = _launch_stream(batch) if streamed else None
-        row_bytes = k * (batch.logits.element_size() + (0 if batch.labels else batch.target.element_size()))
-        _launch_chunks(batch, *cuda_plan.plan_cached_rows(k, batch.beta, row_bytes, _device(batch.logits)), marks)
+    if k <= cuda_plan.LONGEST_TILE:
+        plan = cuda_plan.plan_tile(k)
+        cuda_rows.row_kernel[(-(-n // plan.rows),)](
+            *batch.tensors, *batch.numbers, **batch.constants, **plan.constants, num_warps=plan.warps
+        )
+        return
+    plan = cuda_plan.plan_long(k, batch.beta, batch.logits.element_size())
+    programs = min(n, plan.programs * _processors(batch.logits))
+    values = torch.empty(programs, plan.candidates, dtype=batch.logits.dtype, device=batch.logits.device)
+    places = torch.empty(values.shape, dtype=torch.int32, device=values.device)
+    cuda_long.long_kernel[(programs,)](
+        *batch.tensors,
+        values,
+        places,
+        *batch.numbers,
+        **batch.constants,
+        **plan.constants,
+        INPLACE=batch.grad is batch.logits,
+        num_warps=plan.warps,
+        maxnreg=plan.registers,
+    )
 
 
 def scale(grad: Tensor, factor: Tensor) -> None:
@@ -86,82 +113,7 @@ def scale(grad: Tensor, factor: Tensor) -> None:
     )
 
 
-def _launch_chunks(batch: Batch, plan: Plan, most: int, marks: Tensor | None) -> None:
-    """Compute all rows, or only the marked ones, by the kernel for long rows, with at most `most` programs."""
-    programs = min(len(batch.logits), most)
-    cuda_chunks.chunked_kernel[(programs,)](
-        *_arguments(batch, _scratch(batch, plan, programs)),
-        batch.losses if marks is None else marks,
-        MARKED=marks is not None,
-        **_constants(batch, plan),
-    )
-
-
-def _launch_stream(batch: Batch) -> Tensor:
-    """Compute the rows with few candidates (classes that may have a probability); return marks of all other rows."""
-    plan = cuda_plan.plan_stream(batch.logits.element_size())
-    n, k = batch.logits.shape
-    programs = min(n, cuda_plan.STREAM_PROGRAMS * _device(batch.logits).processors)
-    values = _scratch(batch, plan, programs)
-    places = torch.empty(values.shape, dtype=torch.int32, device=values.device)
-    marks = torch.empty(n, dtype=torch.int8, device=values.device)
-    cuda_stream.stream_kernel[(programs,)](
-        *batch.tensors,
-        values,
-        places,
-        marks,
-        n,
-        k,
-        batch.logits.stride(0),
-        0 if batch.grad is None else batch.grad.stride(0),
-        batch.options.ignore_index,
-        *batch.powers,
-        **batch.constants,
-        INPLACE=batch.grad is batch.logits,
-        num_warps=plan.warps,
-        maxnreg=cuda_plan.STREAM_REGISTERS,
-        **plan.constants,
-    )
-    return marks
-
-
-def _arguments(batch: Batch, scratch: Tensor) -> tuple[Any, ...]:
-    """Return the arguments of the kernels that support both labels and probabilities as targets."""
-    n, k = batch.logits.shape
-    return (
-        *batch.tensors,
-        scratch,
-        n,
-        k,
-        batch.logits.stride(0),
-        0 if batch.labels else batch.target.stride(0),
-        0 if batch.grad is None else batch.grad.stride(0),
-        scratch.stride(0),
-        batch.options.ignore_index,
-        1.0 - batch.options.label_smoothing,
-        batch.options.label_smoothing / k,
-        *batch.powers,
-    )
-
-
-def _constants(batch: Batch, plan: Plan) -> dict[str, Any]:
-    """Return the compile-time constants of the kernels that support both labels and probabilities as targets."""
-    return {
-        **batch.constants,
-        "PROBS": not batch.labels,
-        "SMOOTH": batch.options.label_smoothing > 0,
-        "num_warps": plan.warps,
-        **plan.constants,
-    }
-
-
-def _scratch(batch: Batch, plan: Plan, programs: int) -> Tensor:
-    """Allocate memory for each program to store the candidates of a row: the classes that may have a probability."""
-    return torch.empty(programs, max(1, plan.candidates), dtype=batch.logits.dtype, device=batch.logits.device)
-
-
-def _device(tensor: Tensor) -> cuda_plan.Device:
+def _processors(tensor: Tensor) -> int:
     if tensor.device.type != "cuda":  # Triton's interpreter, which runs one program at a time
-        return cuda_plan.Device(1, 2**20)
-    properties = torch.cuda.get_device_properties(tensor.device)
-    return cuda_plan.Device(properties.multi_processor_count, properties.L2_cache_size)
+        return 1
+    return int(torch.cuda.get_device_properties(tensor.device).multi_processor_count)

@@ -1,15 +1,11 @@
-r"""Define the Triton kernel of loss and gradient for rows that fit in registers, and functions that all kernels share.
-
-With f the logits and t = phi + max f <= 0, only a class with f_y > max f - (beta + t) can have a probability p_y > 0.
-If a row is long, these candidates are first stored next to one another, and Newton's method uses only them.
-"""
+"""Define the Triton kernel of loss and gradient for rows that fit in registers, and functions that all kernels share."""
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
 
-from mgce.kernels.cuda_math import EPS, first_guess, powers, solve_tile
+from mgce.kernels.cuda_math import first_guess, powers, solve_tile
 
 _compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
 _inlined = triton.jit
@@ -66,65 +62,6 @@ def spread_target(
     return q
 
 
-@_inlined  # type: ignore[untyped-decorator]
-def solve_packed(
-    packed: tl.tensor,  # pointer to room for candidates, which may be that of the logits
-    f: tl.tensor,
-    x: tl.tensor,
-    peak: tl.tensor,
-    t: tl.tensor,
-    beta: tl.tensor,
-    beta_less_1: tl.tensor,
-    inv_beta: tl.tensor,
-    steps: tl.tensor,
-    HALVES: tl.constexpr,
-    PACKED: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Find the root of the normalizer's equation for one row, from its candidates only if their memory suffices."""
-    guess = tl.sum(t)
-    # The guess is the difference of two numbers with a few rounding errors each, fewer than 16 eps of its size.
-    candidate = x > (guess - 1) * (16 * EPS) - guess - beta
-    count = tl.sum(candidate.to(tl.int32))
-    # The branches give numbers, not tiles: a tile's layout may differ between them, which not every Triton allows.
-    if count <= PACKED:
-        tl.debug_barrier()  # every thread has read its part of the row
-        tl.store(packed + tl.cumsum(candidate.to(tl.int32), 1) - 1, f, mask=candidate)
-        tl.debug_barrier()
-        place = tl.arange(0, PACKED)[None, :]
-        y = tl.load(packed + place, mask=place < count, other=-float("inf")).to(tl.float32) - peak
-        few_t, few_at, few_w = solve_tile(y, t, beta, beta_less_1, inv_beta, steps, HALVES)
-        root, last, w_sum = tl.sum(few_t), tl.sum(few_at), tl.sum(few_w)
-        tl.debug_barrier()  # every thread has read its candidates
-    else:
-        all_t, all_at, all_w = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
-        root, last, w_sum = tl.sum(all_t), tl.sum(all_at), tl.sum(all_w)
-    return root, last, w_sum
-
-
-@_inlined  # type: ignore[untyped-decorator]
-def row_root(
-    f: tl.tensor,
-    packed: tl.tensor,
-    beta: tl.tensor,
-    beta_less_1: tl.tensor,
-    inv_beta: tl.tensor,
-    steps: tl.tensor,
-    HALVES: tl.constexpr,
-    PACKED: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """Return the logits minus the largest of each row, and the results of `solve_tile` for them."""
-    peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
-    x = f.to(tl.float32) - peak
-    near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
-    size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
-    t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
-    if PACKED > 0:
-        t, at, w_sum = solve_packed(packed, f, x, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
-    else:
-        t, at, w_sum = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
-    return x, t, at, w_sum
-
-
 @_compiled  # type: ignore[untyped-decorator]
 def row_kernel(
     logits: tl.tensor,
@@ -132,14 +69,12 @@ def row_kernel(
     weight: tl.tensor,
     denominator: tl.tensor,
     losses: tl.tensor,
-    grad: tl.tensor,
-    scratch: tl.tensor,  # may be grad, and grad may be logits
+    grad: tl.tensor,  # may be logits
     n: tl.tensor,
     k: tl.tensor,
     logits_stride: tl.tensor,
     target_stride: tl.tensor,
     grad_stride: tl.tensor,
-    scratch_stride: tl.tensor,
     ignore_index: tl.tensor,
     target_share: tl.tensor,
     uniform_share: tl.tensor,
@@ -155,7 +90,6 @@ def row_kernel(
     GRAD: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
-    PACKED: tl.constexpr,  # room for candidates, or 0 to pack none
 ) -> None:
     """Compute the loss and the gradient of ROWS rows, held in registers; k, the number of classes, is at most BLOCK."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -163,8 +97,11 @@ def row_kernel(
     real = row < n
     inside = real & (col < k)
     f = tl.load(logits + row * logits_stride + col, mask=inside, other=-float("inf"))
-    packed = scratch + tl.program_id(0).to(tl.int64) * scratch_stride
-    x, t, at, w_sum = row_root(f, packed, beta, beta_less_1, inv_beta, steps, HALVES, PACKED)
+    x = f.to(tl.float32) - tl.max(f.to(tl.float32), 1, keep_dims=True)
+    near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
+    size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
+    t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
+    t, at, w_sum = solve_tile(x, t, beta, beta_less_1, inv_beta, steps, HALVES)
 
     label, share, kept = row_target(target, weight, row, real, k, ignore_index, target_share, PROBS, WEIGHTED)
     chosen = col == label

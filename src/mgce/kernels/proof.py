@@ -73,9 +73,10 @@ def prove_kernel(
         dtypes: of the logits, from float32, bfloat16 and float16.
 
     Returns:
-        A dictionary with a key for each dtype and method of reading rows, such as `"float32 rows"`. The value is None
-        if the kernel is right, otherwise the reason why losses will use plain operations. Rows of up to 8,192 classes
-        are held in registers (`rows`); longer rows are read in `chunks`. The dictionary is empty for other devices.
+        A dictionary with a key for each dtype and method of reading rows, such as `"float32 tiles"`. The value is None
+        if the kernel is right, otherwise the reason why losses will use plain operations. Short rows are held in
+        registers (`tiles`). Longer rows are read once, with `lists` of the classes that may have a probability, or in
+        `chunks` if beta is 8 or more. The dictionary is empty for other devices.
 
     Raises:
         RuntimeError: if `device` is not a valid device.
@@ -96,15 +97,10 @@ def prove_kernel(
         device = torch.empty(0, device=device).device  # with its index, as tensors on it have it
     found = {}
     for dtype in dtypes:
-        for way in ways():
+        for way in cuda_plan.WAYS:
             name = f"{_name(dtype)} {way}"
             found[name] = missing or _prove_again(device, dtype, way)
     return found
-
-
-def ways() -> tuple[str, ...]:
-    """Return the names of the CUDA kernels in use: "rows" for short rows, and "chunks" or "one pass" for long ones."""
-    return "rows", "one pass" if cuda_plan.ONE_PASS else "chunks"
 
 
 def _is_captured(device: torch.device) -> bool:
@@ -179,7 +175,6 @@ def _command() -> list[str]:
 
 def answer(device: str, dtype: str, way: str, found: str) -> None:
     """Compare the kernel in the child process, and write the verdict to the file `found`."""
-    cuda_plan.ONE_PASS = way == "one pass"
     key = torch.device(device), getattr(torch, dtype), way
     torch.zeros(1, device=key[0])  # where it raises, nothing is found out about the kernel
     seconds = []
@@ -246,7 +241,7 @@ def report() -> dict[str, str]:
 
 def _known(device: torch.device, dtype: torch.dtype) -> str:
     sentences = []
-    for way in ways():
+    for way in cuda_plan.WAYS:
         verdict = recall(device, dtype, way)
         if verdict is None:
             sentences.append(f"{way}: not tried yet")

@@ -1,4 +1,4 @@
-"""Rows that are read once: their list of candidates, what overflows it, and what is read and written."""
+"""Long rows, which are read once: their list of candidates, what overflows it, and what is read and written."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ import torch
 
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
-from mgce.kernels import cuda_launch, cuda_plan
+from mgce.kernels import cuda_long, cuda_plan
 from triton_truth import DEVICE, check_against_truth, check_same, loss_and_grad
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::RuntimeWarning"),  # NumPy's, where the interpreter divides by zero
-    pytest.mark.parametrize("way", ["one_pass"], indirect=True),
+    pytest.mark.parametrize("way", ["small_lists"], indirect=True),
 ]
 EPS = torch.finfo(torch.float32).eps
 BLOCK, CAPACITY = 64, 128  # of the fixture, for float32
-NO_ROWS_LEFT: list[int] = []
+CHUNKED_ROW = cuda_long.chunked_row
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """Give, for each call, the rows that the list could not hold."""
-    calls: list[list[int]] = []
-    stream = cuda_launch._launch_stream
+def in_chunks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Have an entry for each row that was read in chunks, not with a list; a device makes none."""
+    found: list[None] = []
 
-    def watched(batch: cuda_launch.Batch) -> torch.Tensor:
-        marks = stream(batch)
-        calls.append(marks.nonzero()[:, 0].tolist())
-        return marks
+    def watched(*arguments):
+        found.append(None)
+        CHUNKED_ROW(*arguments)
 
-    monkeypatch.setattr(cuda_launch, "_launch_stream", watched)
-    return calls
+    if DEVICE == "cpu":
+        monkeypatch.setattr(cuda_long, "chunked_row", watched)
+    return found
 
 
 @pytest.mark.nightly
@@ -46,55 +45,61 @@ def test_rows_of_every_length_against_the_truth(way: str, beta: float, k: int) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("step", "beta"), [(1 / 60, 1.02), (1 / 60, 1.4), (1 / 8, 5.0)])
-def test_a_list_that_overflows_is_shortened(way: str, left: list[list[int]], step: float, beta: float) -> None:
+def test_a_list_that_overflows_is_shortened(way: str, in_chunks: list[None], step: float, beta: float) -> None:
     """In rows that rise every logit is a candidate when it comes; few of the last ones have a probability."""
     rising = torch.arange(500.0) * step
     rows = torch.stack([rising, rising - 1e3, 100 * rising, rising.flip(0)])
     assert (rising[1:BLOCK] > rising[BLOCK] - beta).sum() > 30 and len(rising) > 2 * CAPACITY
     check_against_truth(rows, beta)
-    assert left == [NO_ROWS_LEFT]
+    assert not in_chunks
 
 
-def test_what_stays_in_a_shortened_list_keeps_its_places(way: str, left: list[list[int]]) -> None:
+def test_what_stays_in_a_shortened_list_keeps_its_places(way: str, in_chunks: list[None]) -> None:
     """The ties stand in several parts of the list; what is between and behind them is near but has no probability."""
     x = torch.full((1, 300), -0.5)
     x[0, :128:4] = 0
     check_against_truth(x, 1.4)
-    assert left == [NO_ROWS_LEFT]
+    assert not in_chunks
 
 
-def test_a_peak_far_above_a_full_list(way: str, left: list[list[int]]) -> None:
+def test_a_peak_far_above_a_full_list(way: str, in_chunks: list[None]) -> None:
     """Nothing in the list counts then, so that there is nothing to solve."""
     rows = torch.zeros(2, CAPACITY + BLOCK + 9)
     rows[:, CAPACITY + 3] = torch.tensor([100.0, 1e30])
     check_against_truth(rows, 1.4)
-    assert left == [NO_ROWS_LEFT]
+    assert not in_chunks
 
 
-def test_rows_of_too_many_candidates_are_left_to_the_other_kernel(way: str, left: list[list[int]]) -> None:
-    dense = 0.01 * torch.randn(500, generator=torch.Generator().manual_seed(0))
-    late = dense.clone()
-    late[-1] = 50.0  # no more than one class in the end, but the list did not know
-    rows = torch.stack([dense, 1000 * dense, torch.zeros(500), late])
-    check_against_truth(rows, 1.4)
-    assert left == [[0, 2, 3]]
-    cuda_plan.ONE_PASS = False  # the fixture sets it back
-    y = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    alone = loss_and_grad(rows[:1].to(DEVICE), y, beta=1.4)
-    cuda_plan.ONE_PASS = True
-    again = loss_and_grad(rows[:1].to(DEVICE), y, beta=1.4)
-    assert torch.equal(alone[0], again[0]) and torch.equal(alone[1], again[1])
+@pytest.mark.parametrize(("kind", "crowded"), [("dense", 1), ("sparse", 0), ("alike", 1), ("late", 1)])
+def test_rows_of_too_many_candidates_are_read_in_chunks(
+    way: str, in_chunks: list[None], kind: str, crowded: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = 0.01 * torch.randn(1, 500, generator=torch.Generator().manual_seed(0))
+    if kind == "sparse":
+        row *= 1000
+    elif kind == "alike":
+        row *= 0
+    elif kind == "late":  # no more than one class in the end, but the list did not know
+        row[0, -1] = 50.0
+    check_against_truth(row, 1.4)
+    assert len(in_chunks) == crowded or DEVICE == "cuda"
+    if crowded:
+        y = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+        with_list = loss_and_grad(row.to(DEVICE), y, beta=1.4)
+        monkeypatch.setattr(cuda_plan, "LARGEST_LISTED_BETA", 1.0)
+        cuda_plan.plan_long.cache_clear()
+        check_same(loss_and_grad(row.to(DEVICE), y, beta=1.4), with_list)
 
 
 @pytest.mark.parametrize("beta", [1.0, 1.02, 2.0])
-def test_ties_in_different_parts_of_a_row(way: str, left: list[list[int]], beta: float) -> None:
+def test_ties_in_different_parts_of_a_row(way: str, in_chunks: list[None], beta: float) -> None:
     x = torch.full((4, 300), -10.0)
     x[0, [3, 70, 299]] = 1e4
     x[1, [0, 64, 128, 192, 256]] = 0.1
     x[2, ::4] = -0.3  # 75 ties
     x[3, 200], x[3, 10:40] = 0.0, -beta  # on the edge of the support, before the peak comes
     check_against_truth(x, beta)
-    assert left == [NO_ROWS_LEFT]
+    assert not in_chunks
 
 
 @pytest.mark.parametrize("edge", [-1, 0, 1])
@@ -209,15 +214,14 @@ def moved(moves: list[tuple[str, int, int]], tensor: torch.Tensor) -> Counter[st
 @pytest.mark.skipif(DEVICE != "cpu", reason="a device does not count")
 @pytest.mark.parametrize("inplace", [False, True])
 def test_a_sparse_row_is_read_once_and_written_once(
-    way: str, left: list[list[int]], traffic: list[tuple[str, int, int]], inplace: bool
+    way: str, in_chunks: list[None], traffic: list[tuple[str, int, int]], inplace: bool
 ) -> None:
     n, k = 2, 1000
     x = 10 * torch.randn(n, k, generator=torch.Generator().manual_seed(0)).bfloat16()
     candidates = (x.float() > x.float().amax(1, keepdim=True) - 1.4).sum().item()
-    copy = x.clone()
     _, grad = loss_and_grad(x, torch.tensor([5, 6]), reduction="none", beta=1.4, inplace=inplace)
     logits, gradient = moved(traffic, x), moved(traffic, grad)
-    assert left == [NO_ROWS_LEFT]
+    assert not in_chunks
     assert logits["read"] == n * (k + 1)  # the label's logit is asked for before
     extra = gradient["written"] - n * k  # the gradients of listed candidates, over their zeros
     assert candidates <= extra <= 0.02 * n * k
@@ -225,10 +229,6 @@ def test_a_sparse_row_is_read_once_and_written_once(
     # What else moves is the list, and a few numbers for each row.
     others = sum(numbers for _, _, numbers in traffic) - logits["read"] - gradient["written"]
     assert others <= 0.2 * n * k
-    cuda_plan.ONE_PASS = False
-    traffic.clear()
-    _, grad = loss_and_grad(copy, torch.tensor([5, 6]), reduction="none", beta=1.4)
-    assert moved(traffic, copy)["read"] == 3 * n * k and moved(traffic, grad)["written"] == n * k
 
 
 @pytest.mark.skipif(DEVICE != "cpu", reason="a device does not count")
@@ -239,42 +239,21 @@ def test_ignored_rows_are_not_read(way: str, traffic: list[tuple[str, int, int]]
     assert moved(traffic, x)["read"] == 0 and moved(traffic, grad)["written"] == 600
 
 
-H100 = cuda_plan.Device(processors=132, cache_bytes=50 * 2**20)
-
-
-@pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("k", [8200, 32000, 128256, 256000, 10**6])
-def test_rows_in_flight_fit_half_the_cache(k: int, size: int, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    cuda_plan.plan_cached_rows.cache_clear()
-    plan, programs = cuda_plan.plan_cached_rows(k, 1.4, k * size, H100)
-    assert 1 <= programs <= 4 * 132 and programs * k * size <= H100.cache_bytes / 2
-    # As many as there is room for, and no fewer threads than keep half of the device's busy, up to what a row can use.
-    assert (programs + 1) * k * size > H100.cache_bytes / 2 or programs == 4 * 132
-    assert plan.warps == 16 or programs * plan.warps >= 16 * 132
-    assert plan.constants["BLOCK"] == 256 * plan.warps
-
-
 @pytest.mark.parametrize("beta", [1.0, 7.9, 8.0, 100.0])
-@pytest.mark.parametrize("k", [1, 16, 17, 100, 256, 257, 2048, 2049, 4096, 8192, 8193, 16384, 16385])
-def test_rows_that_fit_are_held_in_registers_and_others_read_in_chunks(
+@pytest.mark.parametrize("k", [1, 16, 17, 100, 256, 257, 512, 513, 8192, 8193, 10**6])
+def test_short_rows_are_tiles_and_others_have_lists_below_a_beta(
     k: int, beta: float, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    cuda_plan.plan_rows.cache_clear()
-    plan, packs = cuda_plan.plan_rows(k, beta), beta < 8
-    if k > (8192 if packs else 16384):
-        assert (plan.rows, plan.candidates, plan.warps) == (0, k if packs else 1, 8)
-        assert plan.constants == {"BLOCK": 2048, "PACK": packs}
+    for plan in (cuda_plan.plan_tile, cuda_plan.plan_long):
+        plan.cache_clear()
+    if k <= cuda_plan.LONGEST_TILE:
+        tile = cuda_plan.plan_tile(k)
+        block = next(2**i for i in range(4, 15) if 2**i >= k)
+        assert tile.constants == {"ROWS": tile.rows, "BLOCK": block} and tile.rows * block >= 32 * tile.warps
+        assert cuda_plan.way_of(k, beta) == "tiles"
         return
-    block = next(2**i for i in range(4, 15) if 2**i >= k)
-    rows, candidates = max(1, 256 // block), block // 8 if packs and block >= 4096 else 0
-    assert plan.constants == {"ROWS": rows, "BLOCK": block, "PACKED": candidates}
-    assert (plan.rows, plan.candidates, 32 * plan.warps) == (rows, candidates, min(1024, max(32, block // 8)))
-
-
-def test_which_calls_are_streamed(way: str) -> None:
-    assert cuda_plan.is_streamed(1.4, labels=True, label_smoothing=0.0)
-    assert not cuda_plan.is_streamed(1.4, labels=False, label_smoothing=0.0)
-    assert not cuda_plan.is_streamed(1.4, labels=True, label_smoothing=0.1)
-    assert not cuda_plan.is_streamed(8.0, labels=True, label_smoothing=0.0)
+    long = cuda_plan.plan_long(k, beta, 2)
+    assert cuda_plan.way_of(k, beta) == ("lists" if beta < 8 else "chunks")
+    assert long.constants["CAPACITY"] == (0 if beta >= 8 else min(cuda_plan.CAPACITY, 2 ** (k - 1).bit_length()))
+    assert long.candidates == max(1, long.constants["CAPACITY"])
