@@ -15,7 +15,6 @@ from benchmarks.gpu import kernels, losses, page, replay, stages, training
 
 from mgce.experiments.paper.images import SMOKE, ImageRun
 from mgce.functional import mgce_loss
-from mgce.kernels import cuda_plan
 from mgce.runs.place import Place
 from mgce.runs.specification import document
 from mgce.training.image_settings import ImageSettings
@@ -189,15 +188,8 @@ def test_the_cells_of_losses_measure_every_contestant(on_cpu, monkeypatch):
     monkeypatch.setattr(losses, "mgce_loss", lambda *a, backend="cpu", **k: mgce_loss(*a, **k))
     monkeypatch.setattr(losses, "BETAS", (1.4,))
     cell = losses.measure(2, 20, "bfloat16", 1.0)
-    ours = ["1.4"]
-    assert list(cell["seconds"]) == [*page.CROSS_ENTROPIES[:2], *ours] and list(cell["bytes_per_second"]) == ours
-    monkeypatch.setattr(cuda_plan, "PACKED_BLOCK", 1)  # now these rows are long
-    cuda_plan.plan_rows.cache_clear()
-    cell = losses.measure(2, 20, "float32", 1.0)
-    cuda_plan.plan_rows.cache_clear()
-    ours.append("1.4, one pass")
-    assert list(cell["seconds"]) == [*page.CROSS_ENTROPIES[:2], *ours] and list(cell["bytes_per_second"]) == ours
-    assert not cuda_plan.ONE_PASS and not cell["failed"]
+    assert list(cell["seconds"]) == [*page.CROSS_ENTROPIES[:2], "1.4"] and not cell["failed"]
+    assert cell["bytes_per_second"] == 2 * 2 * 20 * 2  # in the second that every call takes here
     assert set(losses.measure_launch()["seconds"]) == {"cross_entropy", "mgce_loss"}
     heads = losses.measure_head(4, 3, 5)
     assert {"linear_mgce_loss", "cross_entropy, unfused"} <= set(heads["contestants"]) <= set(page.HEADS)
@@ -227,11 +219,10 @@ def test_images_are_trained_and_counted(on_cpu, monkeypatch):
 
 
 def measured(n, k, dtype, scale):
-    names = ["cross_entropy", "cross_entropy, compiled", "1.05", "1.4", "1.4, one pass"]
-    device = dict(zip(names, (2e-3, 1e-3, 3e-3, 8e-4, 5e-4), strict=True))
+    names = ["cross_entropy", "cross_entropy, compiled", "1.05", "1.4"]
+    device = dict(zip(names, (2e-3, 1e-3, 3e-3, 8e-4), strict=True))
     seconds = {name: {"device": value, "wall": value} for name, value in device.items()}
-    speeds = {"1.4": 1e12, "1.4, one pass": 1.8e12}
-    cell = {"n": n, "k": k, "dtype": dtype, "scale": scale, "seconds": seconds, "bytes_per_second": speeds}
+    cell = {"n": n, "k": k, "dtype": dtype, "scale": scale, "seconds": seconds, "bytes_per_second": 1e12}
     return {**cell, "failed": {}, **CELL}
 
 
@@ -244,8 +235,8 @@ def test_what_was_measured_is_on_the_page():
     }
     text = page.render({"losses": {"machine": {"gpu": "one"}, "cells": cells}})
     assert "| gpu | one |" in text and "losses, measured on" in text
-    assert "| 4096 x 32000 | bfloat16 | 10 | 1.00 | 0.50 |  |  | 1.50 | 0.40 |  |  |  | 0.25 | 50% | 90% |" in text
-    assert "| present way | 0.80 |  |" in text and "| one pass | 0.50 |  |" in text
+    assert "| 4096 x 32000 | bfloat16 | 10 | 1.00 | 0.50 |  |  | 1.50 | 0.40 |  |  |  | 50% |" in text
+    assert "| `mgce_loss` | 0.80 |  |  |" in text
     assert "| linear_mgce_loss | 20.00, 1.00 |  |" in text and "| mgce_loss | 10 | 30 |" in text
     failures = {"x": "y", "z": "CUDA error: out of memory"}
     tests = {"hard rows": {"passed": 5, "failed": 2, "skipped": 0, "failures": failures}}
@@ -265,7 +256,7 @@ def test_what_was_measured_is_on_the_page():
 def test_what_was_not_measured_is_empty():
     text = page.render({})
     for n, k in losses.SHAPES:
-        assert f"| {n} x {k} |" + "  |" * 14 in text
+        assert f"| {n} x {k} |" + "  |" * 12 in text
     tables = [block.splitlines() for block in text.split("\n\n") if block.startswith("| ")]
     assert len(tables) == 6
     for line in (line for lines in tables for line in lines[2:]):

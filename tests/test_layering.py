@@ -35,7 +35,7 @@ ROOMS = {
         "options cuda_math cuda_plan",
         "cpu cuda_rows",
         "cuda_chunks",
-        "cuda_stream",
+        "cuda_long",
         "cuda_launch",
         "cuda",
         "comparison",

@@ -58,7 +58,7 @@ TESTED_IN = {
     "kernels/cuda_chunks": "kernels/test_cuda.py",
     "kernels/cuda_launch": "kernels/test_cuda.py",
     "kernels/cuda_math": "kernels/test_cuda.py",
-    "kernels/cuda_plan": "kernels/test_cuda_stream.py",
+    "kernels/cuda_plan": "kernels/test_cuda_long.py",
     "kernels/cuda_rows": "kernels/test_cuda.py",
     "kernels/options": "kernels/test_cpu.py",
     "linear/dual": "linear/test_solver.py",

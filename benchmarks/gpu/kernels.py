@@ -18,10 +18,10 @@ from benchmarks.gpu.stages import Cells, Progress
 ROOT = Path(__file__).parents[2]
 # Each in a process of its own: a fault of one spoils the device for whatever its process does after it.
 TESTS = {
-    "rows that are read once": ["tests/kernels/test_cuda_stream.py"],
+    "long rows": ["tests/kernels/test_cuda_long.py"],
     "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
     "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],
-    "losses in networks": ["tests/kernels/test_losses_on_device.py"],
+    "losses in networks": ["tests/kernels/test_losses_on_device.py", "tests/kernels/test_comparison.py"],
     "metrics, noise, tables": [
         "tests/metrics/test_streaming.py",
         "tests/noise/test_corruption.py",
@@ -33,14 +33,13 @@ TESTS = {
 }
 CUDA = "/usr/local/cuda/bin"  # where NVIDIA's installer puts its programs, on no search path
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-# Rows held in registers, with and without packed candidates, read in chunks, and read once.
+# Rows held in registers, with lists that hold them and that do not, and read in chunks.
 CALLS = """
 import torch
-from mgce.kernels import cuda, cuda_plan
+from mgce.kernels import cuda
 from mgce.kernels.options import LossArguments, LossOptions
-arguments = LossArguments(torch.arange(3, device="cuda"), None, LossOptions(), 1.4)
-for one_pass in (False, True):
-    cuda_plan.ONE_PASS = one_pass
+for beta in (1.4, 11.0):
+    arguments = LossArguments(torch.arange(3, device="cuda"), None, LossOptions(), beta)
     for k in (10, 1000, 5000, 20000):
         for dtype in (torch.float32, torch.bfloat16):
             x = 5 * torch.randn(3, k, device="cuda").to(dtype)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -23,10 +22,10 @@ from benchmarks.gpu.device import DEVICE, copy_bandwidth, device_seconds, peak_b
 from benchmarks.gpu.stages import Cells
 from benchmarks.grid import BETAS
 from mgce.functional import linear_mgce_loss, mgce_loss
-from mgce.kernels import cuda, cuda_plan
+from mgce.kernels import cuda
 from mgce.kernels.options import LossArguments, LossOptions
 
-# Long rows first: they are what the kernels that read a row once, or from the cache, are for.
+# Long rows first: for them the time of a loss counts most.
 SHAPES = (
     (4096, 32000),
     (1024, 128000),
@@ -40,9 +39,8 @@ SHAPES = (
 )
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 SCALES = (10.0, 1.0, 0.01)
-# Beta and scale at which few of many classes have a probability, and at which all have.
-SPARSE, DENSE = (1.4, 10.0), (5.0, 0.01)
-ONE_PASS = "one pass"  # the name of a beta's contestant on the other way through long rows has this behind it
+# Beta and scale at which few, some and most of many classes have a probability.
+SUPPORTS = {"few classes": (1.4, 10.0), "some classes": (1.4, 1.0), "most classes": (5.0, 0.01)}
 HEADS = ((8192, 2048, 128000), (8192, 4096, 32000))  # tokens, features and classes of a language model's head
 SMALL = (128, 10)  # the paper's batch and classes: nothing is to be computed, so that all there is is launching
 Loss = Callable[[Tensor], Tensor]
@@ -64,13 +62,13 @@ def cells() -> Cells:
 
 
 def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
-    """Measure every cross-entropy and ours at every beta, for one size; long rows on both ways through them."""
+    """Measure every cross-entropy and ours at every beta, for one size."""
     generator = torch.Generator(DEVICE).manual_seed(0)
     logits = torch.randn(n, k, generator=generator, device=DEVICE) * scale
     logits = logits.to(DTYPES[dtype]).requires_grad_()
     target = torch.randint(0, k, (n,), generator=generator, device=DEVICE)
     working, failed = _try(cross_entropies(target), lambda loss: _step(logits, loss))
-    losses = {**working, **ours(k, target)}
+    losses = {**working, **ours(target)}
     steps = [functools.partial(_step, logits, loss) for loss in losses.values()]
     times = zip(losses, device_seconds(steps), wall_seconds(steps), strict=True)
     return {
@@ -79,7 +77,7 @@ def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
         "dtype": dtype,
         "scale": scale,
         "seconds": {name: {"device": device, "wall": wall} for name, device, wall in times},
-        "bytes_per_second": kernel_speeds(logits.detach(), target),
+        "bytes_per_second": kernel_speed(logits.detach(), target),
         "failed": failed,
     }
 
@@ -106,26 +104,16 @@ def cross_entropies(target: Tensor) -> dict[str, Loss]:
     return losses
 
 
-def ours(k: int, target: Tensor) -> dict[str, Loss]:
-    """Return our loss at every beta, and again on the other way where rows are long."""
-    losses: dict[str, Loss] = {}
-    for beta in BETAS:
-        loss = functools.partial(mgce_loss, target=target, beta=beta, backend="cuda")
-        losses[str(beta)] = loss
-        if not cuda_plan.plan_rows(k, beta).rows:
-            losses[f"{beta}, {ONE_PASS}"] = functools.partial(_on_one_pass, loss)
-    return losses
+def ours(target: Tensor) -> dict[str, Loss]:
+    """Return our loss at every beta."""
+    return {str(beta): functools.partial(mgce_loss, target=target, beta=beta, backend="cuda") for beta in BETAS}
 
 
-def kernel_speeds(logits: Tensor, target: Tensor) -> dict[str, float]:
+def kernel_speed(logits: Tensor, target: Tensor) -> float:
     """Return the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
     arguments = LossArguments(target, None, LossOptions(reduction="none"), 1.4)
-    call = functools.partial(cuda.loss_and_grad, logits, arguments, grad_dtype=logits.dtype)
-    calls = {"1.4": call}
-    if not cuda_plan.plan_rows(logits.shape[1], 1.4).rows:
-        calls[f"1.4, {ONE_PASS}"] = functools.partial(_on_one_pass, call)
-    moved = 2 * logits.numel() * logits.element_size()
-    return {name: moved / taken for name, taken in zip(calls, device_seconds(list(calls.values())), strict=True)}
+    (seconds,) = device_seconds([functools.partial(cuda.loss_and_grad, logits, arguments, grad_dtype=logits.dtype)])
+    return 2 * logits.numel() * logits.element_size() / seconds
 
 
 def measure_head(n: int, d: int, k: int) -> dict[str, Any]:
@@ -203,21 +191,6 @@ def _try(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tuple[di
         except Exception as error:  # other packages raise whatever they meet; what they cannot do, they cannot do
             failed[name] = f"{type(error).__name__}: {error}"[:300]
     return working, failed
-
-
-@contextmanager
-def one_pass() -> Iterator[None]:
-    """Have long rows read once."""
-    before, cuda_plan.ONE_PASS = cuda_plan.ONE_PASS, True
-    try:
-        yield
-    finally:
-        cuda_plan.ONE_PASS = before
-
-
-def _on_one_pass(call: Callable[..., Any], *arguments: Any) -> Any:
-    with one_pass():
-        return call(*arguments)
 
 
 def _step(logits: Tensor, loss: Loss) -> None:

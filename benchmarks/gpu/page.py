@@ -22,7 +22,7 @@ HEADS = (
     "cut_cross_entropy",
     "liger_fused_linear_cross_entropy",
 )
-# Rows of so many classes are those that the kernel that reads a row once is for.
+# Rows of so many classes are long, as in language models.
 LONG = 32000
 Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
 
@@ -46,8 +46,7 @@ def render(results: Mapping[str, Any]) -> str:
             "### Losses",
             "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
             "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
-            "reaches at `beta=1.4`. *One pass* is the kernel that reads long rows once. If many classes of a row may "
-            "have a positive probability, the one-pass kernel computes few rows at a time, which stay in the cache.",
+            "reaches at `beta=1.4`.",
             _losses(cells["losses"]),
             _summary(cells["losses"]),
             _heads(cells["losses"]),
@@ -96,9 +95,7 @@ def _tests(cells: Cells) -> str:
 
 
 def _losses(cells: Cells) -> str:
-    one_pass = f"1.4, {losses.ONE_PASS}"
     contestants = {**{name: name for name in CROSS_ENTROPIES}, **{f"beta = {beta:g}": str(beta) for beta in BETAS}}
-    contestants["beta = 1.4, one pass"] = one_pass
     copy = cells.get("copy", {}).get("bytes_per_second")
     rows = []
     for n, k in losses.SHAPES:
@@ -106,9 +103,8 @@ def _losses(cells: Cells) -> str:
         for cell in measured or [{}]:
             size = [f"{n} x {k}", cell.get("dtype", ""), f"{cell['scale']:g}" if cell else ""]
             ratios = [_ratio(cell, name) for name in contestants.values()]
-            shares = [_share(cell, name, copy) for name in ("1.4", one_pass)]
-            rows.append([*size, *ratios, *shares])
-    return table(["n x k", "dtype", "s", *contestants, "of a copy", "one pass, of a copy"], rows)
+            rows.append([*size, *ratios, _share(cell, copy)])
+    return table(["n x k", "dtype", "s", *contestants, "of a copy"], rows)
 
 
 def _ratio(cell: Mapping[str, Any], name: str) -> str:
@@ -116,27 +112,22 @@ def _ratio(cell: Mapping[str, Any], name: str) -> str:
     return f"{seconds[name]['device'] / seconds['cross_entropy']['device']:.2f}" if name in seconds else ""
 
 
-def _share(cell: Mapping[str, Any], name: str, copy: float | None) -> str:
-    speeds = cell.get("bytes_per_second", {})
-    return f"{speeds[name] / copy:.0%}" if copy and name in speeds else ""
+def _share(cell: Mapping[str, Any], copy: float | None) -> str:
+    return f"{cell['bytes_per_second'] / copy:.0%}" if copy and "bytes_per_second" in cell else ""
 
 
 def _summary(cells: Cells) -> str:
-    """Say for long rows in bfloat16 what matters: both ways over the faster of PyTorch's cross-entropies."""
-    kinds = {"sparse rows": losses.SPARSE, "dense rows": losses.DENSE}
+    """Say for long rows in bfloat16 what matters: our loss over the faster of PyTorch's cross-entropies."""
     header = [
         f"bfloat16, k of {LONG} or more, geometric mean over the faster of `F.cross_entropy` eager and compiled",
-        *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in kinds.items()),
+        *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in losses.SUPPORTS.items()),
     ]
     long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
-    rows = []
-    for way, behind in {"present way": "", "one pass": f", {losses.ONE_PASS}"}.items():
-        means = []
-        for beta, scale in kinds.values():
-            ratios = [_over_the_best(cell["seconds"], f"{beta}{behind}") for cell in long if cell["scale"] == scale]
-            means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
-        rows.append([way, *means])
-    return table(header, rows)
+    means = []
+    for beta, scale in losses.SUPPORTS.values():
+        ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
+        means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
+    return table(header, [["`mgce_loss`", *means]])
 
 
 def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> float:

@@ -63,7 +63,7 @@ def compile_rows(floats, capability, k, beta, *, aligned=True, **options):
     if k <= cuda_plan.LONGEST_TILE:
         plan, kernel, registers = cuda_plan.plan_tile(k), cuda_rows.row_kernel, None
     else:
-        plan, kernel = cuda_plan.plan_long(k, beta, 4 if floats == "fp32" else 2), cuda_long.long_kernel
+        plan, kernel = cuda_plan.plan_long(k, beta), cuda_long.long_kernel
         constants, registers = {"INPLACE": False, **constants}, plan.registers
     constants |= plan.constants
     found = compile_kernel(

@@ -6,8 +6,8 @@ import pytest
 
 from mgce.kernels import cuda_plan
 
-# One warp, blocks of 64 float32 logits, and lists of 128, so that rows of the tests have several blocks and overflow.
-SMALL = {"LONGEST_TILE": 0, "BLOCK_BYTES": 256, "LONG_WARPS": 1, "CAPACITY": 128}
+# One warp, blocks of 64 logits, and lists of 128, so that rows of the tests have several blocks and overflow.
+SMALL = {"LONGEST_TILE": 0, "LONG_BLOCK": 64, "LONG_WARPS": 1, "CAPACITY": 128}
 WAYS = {
     "tiles": {"LONGEST_TILE": 8192},
     "lists": {"LONGEST_TILE": 0},

@@ -31,7 +31,9 @@ def solve_but_for_the_last_point(
     return solved, t, w_sum
 
 
-@pytest.mark.parametrize(("way", "name"), [("tiles", "tiles"), ("small_lists", "lists"), ("small_chunks", "chunks")], indirect=["way"])
+@pytest.mark.parametrize(
+    ("way", "name"), [("tiles", "tiles"), ("small_lists", "lists"), ("small_chunks", "chunks")], indirect=["way"]
+)
 def test_the_kernels_agree(way: str, name: str) -> None:
     assert compare(torch.device(DEVICE), torch.float32, name) is None
 

@@ -51,7 +51,9 @@ def test_a_support_that_collapses(beta: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("k", "beta"), [(4097, 1.02), (8193, 1.0), (8193, 1.4), (9001, 2.0), (16385, 11.0), (16400, 1e6)])
+@pytest.mark.parametrize(
+    ("k", "beta"), [(4097, 1.02), (8193, 1.0), (8193, 1.4), (9001, 2.0), (16385, 11.0), (16400, 1e6)]
+)
 def test_long_rows(k: int, beta: float) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1]], beta)
 

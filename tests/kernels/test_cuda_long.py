@@ -240,7 +240,7 @@ def test_ignored_rows_are_not_read(way: str, traffic: list[tuple[str, int, int]]
 
 
 @pytest.mark.parametrize("beta", [1.0, 7.9, 8.0, 100.0])
-@pytest.mark.parametrize("k", [1, 16, 17, 100, 256, 257, 512, 513, 8192, 8193, 10**6])
+@pytest.mark.parametrize("k", [1, 16, 17, 100, 128, 129, 256, 257, 1024, 1025, 8192, 8193, 10**6])
 def test_short_rows_are_tiles_and_others_have_lists_below_a_beta(
     k: int, beta: float, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,7 +253,7 @@ def test_short_rows_are_tiles_and_others_have_lists_below_a_beta(
         assert tile.constants == {"ROWS": tile.rows, "BLOCK": block} and tile.rows * block >= 32 * tile.warps
         assert cuda_plan.way_of(k, beta) == "tiles"
         return
-    long = cuda_plan.plan_long(k, beta, 2)
+    long = cuda_plan.plan_long(k, beta)
     assert cuda_plan.way_of(k, beta) == ("lists" if beta < 8 else "chunks")
     assert long.constants["CAPACITY"] == (0 if beta >= 8 else min(cuda_plan.CAPACITY, 2 ** (k - 1).bit_length()))
     assert long.candidates == max(1, long.constants["CAPACITY"])

@@ -193,7 +193,10 @@ def test_calls_go_the_way_that_they_are_for() -> None:
     ("kernel", "reason"),
     [
         ("at_the_first_guess", "it gave a gradient that is off by 0"),
-        (None, rf"it raised .*\({cuda_plan.LONGEST_TILE - 3} classes, beta 1.4\)"),  # the one of Triton, given tensors of the CPU
+        (
+            None,
+            rf"it raised .*\({cuda_plan.LONGEST_TILE - 3} classes, beta 1.4\)",
+        ),  # the one of Triton, given tensors of the CPU
     ],
 )
 def test_a_kernel_that_fails_in_the_child_is_remembered_and_not_used(

@@ -60,7 +60,7 @@ def calls(way: str) -> tuple[Call, ...]:
     if way == "tiles":  # one row to a program, and several
         return Call(max(40, longest - 3), 1.4), Call(min(300, longest), 2.0, soft=True), Call(40, 5.0, want_grad=False)
     # More blocks than one, the last of them not full.
-    several = longest + cuda_plan.BLOCK_BYTES + 5
+    several = longest + 2 * cuda_plan.LONG_BLOCK + 5
     if way == "chunks":
         return Call(several, largest), Call(several, largest + 3, soft=True), Call(several, 100.0, want_grad=False)
     # Some of the hard rows overflow their list, and some of these have too many candidates for any.

@@ -117,7 +117,7 @@ def _denominator(target: Tensor, weight: Tensor | None, ignore_index: int, k: in
         return torch.full((), float(len(target)), dtype=torch.float32, device=target.device)
     kept = target != ignore_index
     if weight is None:
-        return kept.sum().float()
+        return kept.sum(dtype=torch.float32)
     kept &= (target >= 0) & (target < k)  # the loss is NaN if one is not, here is only no place for a fault
     return torch.where(kept, weight.float()[torch.where(kept, target, 0).long()], 0).sum()
 

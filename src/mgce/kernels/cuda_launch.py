@@ -80,12 +80,12 @@ def launch(batch: Batch) -> None:
     """Compute the losses of a batch into `batch.losses`, and the gradient into `batch.grad` unless this is None."""
     n, k = batch.logits.shape
     if k <= cuda_plan.LONGEST_TILE:
-        plan = cuda_plan.plan_tile(k)
-        cuda_rows.row_kernel[(-(-n // plan.rows),)](
-            *batch.tensors, *batch.numbers, **batch.constants, **plan.constants, num_warps=plan.warps
+        tile = cuda_plan.plan_tile(k)
+        cuda_rows.row_kernel[(-(-n // tile.rows),)](
+            *batch.tensors, *batch.numbers, **batch.constants, **tile.constants, num_warps=tile.warps
         )
         return
-    plan = cuda_plan.plan_long(k, batch.beta, batch.logits.element_size())
+    plan = cuda_plan.plan_long(k, batch.beta)
     programs = min(n, plan.programs * _processors(batch.logits))
     values = torch.empty(programs, plan.candidates, dtype=batch.logits.dtype, device=batch.logits.device)
     places = torch.empty(values.shape, dtype=torch.int32, device=values.device)

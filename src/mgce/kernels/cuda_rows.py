@@ -1,4 +1,4 @@
-"""Define the Triton kernel of loss and gradient for rows that fit in registers, and functions that all kernels share."""
+"""Define the Triton kernel of loss and gradient for rows that fit in registers, and what all kernels share."""
 
 from __future__ import annotations
 

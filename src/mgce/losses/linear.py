@@ -76,7 +76,7 @@ def linear_mgce_loss(
         beta: in [1, inf]; a tensor gives one beta for each row.
         backend: see :func:`mgce_loss`.
         chunk_rows: number of rows in a chunk. By default the logits of a chunk have an eighth of the size of
-            `linear_weight`, but at least 32 rows and 131072 logits.
+            `linear_weight`, on a GPU half of it, but at least 32 rows and 131072 logits.
 
     Returns:
         A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype of `mgce_loss`. For
@@ -126,9 +126,10 @@ def linear_mgce_loss(
     elif isinstance(beta, Tensor) or _wants_all_logits(tensors, reduction):
         loss = unfused(*tensors)
     else:
-        # d/8 rows of k logits are an eighth of the d k weights. A product of fewer than 32 rows makes poor use of a
-        # processor, and 2^17 logits, half a MiB in float32, are so little that smaller chunks would save nothing.
-        size = chunk_rows or max(32, d // 8, 2**17 // k)
+        # d/8 rows of k logits are an eighth of the d k weights; a GPU adds to all weights for each chunk, which takes
+        # half of the time with so few rows. A product of fewer than 32 rows makes poor use of a processor, and 2^17
+        # logits, half a MiB in float32, are so little that smaller chunks would save nothing.
+        size = chunk_rows or max(32, d // (8 if rows.is_cpu else 2), 2**17 // k)
         loss = _loss_by_chunks(tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
     return loss.to(result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
 

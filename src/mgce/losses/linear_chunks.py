@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce.kernels import dispatch
+from mgce.kernels import cuda, dispatch
 from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.composite import composite_loss_and_grad
 from mgce.losses.nll import row_weights
@@ -21,6 +21,9 @@ from mgce.losses.nll import row_weights
 # them in the products: the two cost the same at 0.45 to 0.7 of the classes.
 SPARSE_SHARE = 0.4
 NOTHING = (False, False, False)
+# Whether a product of half types on NVIDIA's GPUs can be added to a float32 tensor in one step; older versions of
+# PyTorch were not tried.
+ADDS_IN_FLOAT32 = torch.version.hip is None and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 11)
 
 Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
 Unfused = Callable[..., Tensor]
@@ -83,8 +86,15 @@ class LinearLoss(torch.autograd.Function):
         if gradients is None:
             gradients = _gradients(ctx, wanted)
         if grad_output.device.type != "cpu" or grad_output.item() != 1:
-            gradients = tuple(None if gradient is None else gradient.mul_(grad_output) for gradient in gradients)
+            gradients = tuple(_scaled(gradient, grad_output, ctx.options) for gradient in gradients)
         return *gradients, *nothing
+
+
+def _scaled(gradient: Tensor | None, factor: Tensor, options: ChunkOptions) -> Tensor | None:
+    """Multiply a gradient by a number, in place; on a GPU the factor 1 costs nothing."""
+    if gradient is not None and options.kernel and gradient.is_cuda and gradient.ndim == 2:
+        return cuda.scale_(gradient, factor)
+    return None if gradient is None else gradient.mul_(factor)
 
 
 def _gradients(ctx: Any, wanted: tuple[bool, ...], row_scale: Tensor | None = None) -> Gradients:
@@ -217,12 +227,14 @@ def _chunk_loss(
 
     For the reduction "none" the loss is that of each row, otherwise the sum.
     """
-    dtype = torch.promote_types(logits.dtype, torch.float32)
+    # The kernel of a GPU reads bfloat16, and writes the gradient in it; float16 would lose small entries.
+    as_it_is = options.kernel and logits.is_cuda and logits.dtype == torch.bfloat16
+    dtype = logits.dtype if as_it_is else torch.promote_types(logits.dtype, torch.float32)
     if target.ndim == 2:
         dtype = torch.promote_types(dtype, target.dtype)
         target = target.to(dtype)
     logits = logits.to(dtype)
-    weight = None if weight is None else weight.to(dtype).contiguous()
+    weight = None if weight is None else (weight if as_it_is else weight.to(dtype)).contiguous()
     of_rows = options.loss._replace(reduction="none" if options.loss.reduction == "none" else "sum")
     if options.kernel:
         arguments = LossArguments(target.contiguous(), weight, of_rows, options.beta)
@@ -255,6 +267,8 @@ def _accumulate(
             into_weight.index_add_(0, active, (grad.T @ rows).to(into_weight.dtype))
         elif into_weight.dtype == rows.dtype:
             into_weight.addmm_(grad.T, rows)
+        elif ADDS_IN_FLOAT32 and grad.is_cuda:
+            torch.addmm(into_weight, grad.T, rows, out_dtype=into_weight.dtype, out=into_weight)
         else:
             into_weight.add_(grad.T @ rows)
     if into_bias is not None:
