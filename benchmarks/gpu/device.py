@@ -14,9 +14,10 @@ import torch
 
 import mgce
 
-# Calls of each contestant on the device that are timed; those before them, in which kernels are compiled; and calls
-# between two readings of the wall clock, so many that waiting for the device at their end counts little.
-TURNS, WARM_UP, REPEATS = 60, 3, 20
+# Calls of each contestant on the device that are timed, and those before them, in which kernels are compiled.
+TURNS, WARM_UP = 60, 3
+# Readings of the wall clock, and calls between two of them: so many that waiting for the device at the end counts little.
+HOST_TURNS, REPEATS = 9, 20
 # Clock ticks that the device waits before a call, a millisecond: so long the host has to launch all of it.
 LEAD = 2_000_000
 CACHE_BYTES = 2**28  # more than any device's last cache holds
@@ -85,7 +86,9 @@ def device_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
 def wall_seconds(calls: Sequence[Callable[[], Any]]) -> list[float]:
     """Return the median time of each call on the host's clock: the mean of `REPEATS` calls of it is one turn."""
     taken: list[list[float]] = [[] for _ in calls]
-    for _ in range(max(3, TURNS // REPEATS)):
+    for call in calls:
+        call()  # which may compile
+    for _ in range(HOST_TURNS):
         for call, times in zip(calls, taken, strict=True):
             torch.cuda.synchronize()
             start = time.perf_counter()

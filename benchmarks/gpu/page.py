@@ -13,6 +13,7 @@ from benchmarks.markdown import table
 from benchmarks.timing import geometric_mean
 
 STAGES = ("tests", "losses", "training")
+BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
 CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
 HEADS = (
     "cross_entropy, unfused",
@@ -28,13 +29,15 @@ Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names o
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the results of the stages that are there, by name."""
-    files = {name: folder / f"{name}.json" for name in STAGES}
+    """Return the results of the stages that are there, and of losses before the kernels were changed, by name."""
+    files = {name: folder / f"{name}.json" for name in (*STAGES, BEFORE)}
     return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
 
 
 def render(results: Mapping[str, Any]) -> str:
     """Return the part of the page."""
+    before = results.get(BEFORE, {}).get("cells", {})
+    results = {name: results[name] for name in STAGES if name in results}
     cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
     return "\n\n".join(
         [
@@ -46,9 +49,9 @@ def render(results: Mapping[str, Any]) -> str:
             "### Losses",
             "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
             "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
-            "reaches at `beta=1.4`.",
+            "reaches at `beta=1.4`. `liger_cross_entropy` writes over the logits; its time includes a copy of them.",
             _losses(cells["losses"]),
-            _summary(cells["losses"]),
+            _summary(cells["losses"], before),
             _heads(cells["losses"]),
             _launch(cells["losses"]),
             "### Training",
@@ -116,18 +119,21 @@ def _share(cell: Mapping[str, Any], copy: float | None) -> str:
     return f"{cell['bytes_per_second'] / copy:.0%}" if copy and "bytes_per_second" in cell else ""
 
 
-def _summary(cells: Cells) -> str:
+def _summary(now: Cells, before: Cells) -> str:
     """Say for long rows in bfloat16 what matters: our loss over the faster of PyTorch's cross-entropies."""
     header = [
         f"bfloat16, k of {LONG} or more, geometric mean over the faster of `F.cross_entropy` eager and compiled",
         *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in losses.SUPPORTS.items()),
     ]
-    long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
-    means = []
-    for beta, scale in losses.SUPPORTS.values():
-        ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
-        means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
-    return table(header, [["`mgce_loss`", *means]])
+    rows = []
+    for name, cells in {"`mgce_loss`": now, "`mgce_loss`, before: all long rows in chunks": before}.items():
+        long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
+        means = []
+        for beta, scale in losses.SUPPORTS.values():
+            ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
+            means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
+        rows.append([name, *means])
+    return table(header, rows)
 
 
 def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> float:
