@@ -16,7 +16,7 @@ import mgce
 
 # Calls of each contestant on the device that are timed, and those before them, in which kernels are compiled.
 TURNS, WARM_UP = 60, 3
-# Readings of the wall clock, and calls between two of them: so many that waiting for the device at the end counts little.
+# Readings of the wall clock, and calls between two of them: so many that waiting for the device counts little.
 HOST_TURNS, REPEATS = 9, 20
 # Clock ticks that the device waits before a call, a millisecond: so long the host has to launch all of it.
 LEAD = 2_000_000
