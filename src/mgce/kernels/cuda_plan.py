@@ -17,7 +17,7 @@ SHORT_TILE, WARP_TILE = 128, 256
 # With fewer warps, sparse rows take less time, but rows with many candidates more.
 LONG_BLOCK, LONG_WARPS, LONG_PROGRAMS, LONG_REGISTERS = 1024, 4, 4, 128
 # Room for the candidates of a row, the classes that may have a probability. Of 32,000 to 256,000 logits with a standard
-# deviation of 0.01, as a network gives at first, 2,500 to 3,700 have one at beta 1.4. With half the room, such rows took
+# deviation of 0.01, as a network gives at first, 2,500 to 3,700 have one at beta 1.4. With half the room such rows took
 # twice as long. All lists of an H200 take 26 MiB of memory in half types.
 CAPACITY = 8192
 # From this beta on most classes are candidates, and few steps are made: a list would cost more than it saves.
