@@ -281,10 +281,13 @@ def test_a_row_does_not_depend_on_its_neighbours() -> None:
         assert torch.equal(alone[0], loss[i : i + 1]) and torch.equal(alone[1], grad[i : i + 1])
 
 
-def test_no_row_counts() -> None:
+@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_no_row_counts(way: str, smoothing: float) -> None:
     x = torch.randn(3, 4, device=DEVICE)
     for weight in (None, torch.ones(4, device=DEVICE)):
-        loss, grad = loss_and_grad(x, torch.full((3,), -100, device=DEVICE), weight, beta=1.4)
+        target = torch.full((3,), -100, device=DEVICE)
+        loss, grad = loss_and_grad(x, target, weight, label_smoothing=smoothing, beta=1.4)
         assert loss.isnan() and (grad == 0).all()
     nothing, labels = torch.empty(0, 4, device=DEVICE), torch.empty(0, dtype=torch.int64, device=DEVICE)
     assert loss_and_grad(nothing, labels, beta=1.4)[0].isnan()

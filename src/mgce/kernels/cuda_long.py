@@ -122,7 +122,7 @@ def slope_without_probability(
     q = tl.zeros(at.shape, tl.float32)
     if PROBS or SMOOTH:
         q = spread_target(target_row, weight, at, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
-        slope -= q / tl.load(denominator) if MEAN else q
+        slope -= tl.where(inside, q / tl.load(denominator), 0) if MEAN else q  # no class is inside an ignored row
     return slope, q
 
 
