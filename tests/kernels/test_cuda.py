@@ -251,6 +251,21 @@ def test_rows_of_any_stride(way: str) -> None:
         check_same(loss_and_grad(x, q, beta=1.4), loss_and_grad(x.contiguous(), q.contiguous(), beta=1.4))
 
 
+@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
+def test_what_has_no_share_of_an_infinite_difference(way: str) -> None:
+    """A class without a target adds nothing; a masked label of weight 0 gives NaN, as in PyTorch's cross-entropy."""
+    x = torch.full((1, 150), -3e38, device=DEVICE)
+    x[0, 100] = 2e38  # the difference is infinite in float32
+    loss, _ = loss_and_grad(x, F.one_hot(torch.tensor([100], device=DEVICE), 150).float(), beta=1.4)
+    assert loss == 0
+    x, y = torch.zeros(1, 150, device=DEVICE), torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    x[0, 0] = -torch.inf
+    weight = torch.ones(150, device=DEVICE)
+    weight[0] = 0
+    loss, _ = loss_and_grad(x, y, weight, reduction="sum", beta=1.4)
+    assert loss.isnan() and F.cross_entropy(x, y, weight, reduction="sum").isnan()
+
+
 def test_labels_and_weights_of_any_stride() -> None:
     x = torch.randn(5, 20, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     y, weight = torch.arange(10, device=DEVICE), torch.rand(40, device=DEVICE)

@@ -191,7 +191,7 @@ def read_once(
             # While all logits are -inf, a target is either zero or its loss inf.
             rise = tl.where(peak == -float("inf"), 0, higher_peak - peak)
             base = tl.where(higher_peak == -float("inf"), 0, higher_peak)
-            costs += masses * rise + tl.where(q == 0, 0, q * (base - x))
+            costs += tl.where(masses == 0, 0, masses * rise) + tl.where(q == 0, 0, q * (base - x))
             masses += q
         if WRITE:
             tl.store(grad_row + at, slope, mask=at < k)
@@ -361,7 +361,7 @@ def long_kernel(
             tl.debug_barrier()  # the list and the gradients have been written
             if in_chunks == 0:
                 t, at, w_sum = solve_list(values, count, peak, beta, beta_less_1, inv_beta, steps, HALVES, LIST)
-                loss = cost + share * tl.where(share == 0, 0, peak - f_label) - (share + mass) * t
+                loss = cost + share * (peak - f_label) - (share + mass) * t
                 tl.store(losses + row, tl.where(kept, loss, 0))
                 if GRAD:
                     if INPLACE:
