@@ -209,7 +209,7 @@ def read_once(
                 tl.debug_barrier()
                 count = shorten_list(values, places, count, origin, cut, LIST)
                 tl.debug_barrier()
-                # Shortened lists that stay long would be solved again and again.
+                # Shortened lists that stay long would be solved again and again. Half of the room holds a block.
                 crowded = (count > CAPACITY // 2).to(tl.int32)
                 cut = tl.where(crowded == 0, cut, float("inf"))  # there may be no room for more
                 found = tl.sum((x - origin > cut).to(tl.int32))
