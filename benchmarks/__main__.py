@@ -1,6 +1,6 @@
 """Every benchmark, side by side: `python -m benchmarks` prints the ratios, and writes them as JSON and as a page.
 
-`python -m benchmarks gpu` is for a machine with a GPU: three stages, of which each goes on where it was stopped.
+`python -m benchmarks gpu` is for a machine with a GPU: four stages, of which each goes on where it was stopped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import torch
 from benchmarks import bandwidth, first_call, grid, head, memory, page, scaling
 from mgce.runs.machine import describe
 
+STAGES = "1 tests, 2 linear heads, 3 losses, 4 training"
+
 
 def main() -> None:
     """Run the benchmarks of the CPU, or those of the GPU, and write the page."""
@@ -26,12 +28,12 @@ def main() -> None:
         place.add_argument("--seconds", type=float, default=0.5, help="time for each cell, at least five turns")
         place.add_argument("--threads", type=int, default=torch.get_num_threads())
     on_gpu = devices.add_parser("gpu", help="what needs a GPU")
-    on_gpu.add_argument("--stage", type=int, choices=(1, 2, 3), action="append", help="1 tests, 2 losses, 3 training")
+    on_gpu.add_argument("--stage", type=int, choices=(1, 2, 3, 4), action="append", help=STAGES)
     on_gpu.add_argument("--minutes", type=float, default=9.0, help="time for each stage")
     on_gpu.add_argument("--out", type=Path, default=page.GPU, help="folder of the results")
     options = parser.parse_args()
     if options.device == "gpu":
-        _on_gpu(options.stage or [1, 2, 3], 60 * options.minutes, options.out)
+        _on_gpu(options.stage or [1, 2, 3, 4], 60 * options.minutes, options.out)
     else:
         _on_cpu(options.seconds, options.threads)
     page.main()
@@ -58,14 +60,15 @@ def _on_cpu(seconds: float, threads: int) -> None:
 def _on_gpu(numbers: list[int], seconds: float, out: Path) -> None:
     if not torch.cuda.is_available():
         raise SystemExit("Expected a machine with a GPU, but PyTorch finds none.")
-    from benchmarks.gpu import device, kernels, losses, stages, training
+    from benchmarks.gpu import device, heads, kernels, losses, stages, training
 
     named = os.environ.get("MGCE_DATA_DIR")  # as the tests have it
     data_dir = Path(named) if named else None
     every = {
         1: ("tests", kernels.cells),
-        2: ("losses", losses.cells),
-        3: ("training", lambda: training.cells(data_dir)),
+        2: ("heads", heads.cells),
+        3: ("losses", losses.cells),
+        4: ("training", lambda: training.cells(data_dir)),
     }
     for number in numbers:
         name, cells = every[number]

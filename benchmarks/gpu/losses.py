@@ -18,10 +18,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.gpu.device import DEVICE, copy_bandwidth, device_seconds, peak_bytes, wall_seconds
+from benchmarks.gpu.device import DEVICE, copy_bandwidth, device_seconds, wall_seconds
 from benchmarks.gpu.stages import Cells
 from benchmarks.grid import BETAS
-from mgce.functional import linear_mgce_loss, mgce_loss
+from mgce.functional import mgce_loss
 from mgce.kernels import cuda
 from mgce.kernels.options import LossArguments, LossOptions
 
@@ -41,22 +41,19 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 SCALES = (10.0, 1.0, 0.01)
 # Beta and scale at which few, some and most of many classes have a probability.
 SUPPORTS = {"few classes": (1.4, 10.0), "some classes": (1.4, 1.0), "most classes": (5.0, 0.01)}
-HEADS = ((8192, 2048, 128000), (8192, 4096, 32000))  # tokens, features and classes of a language model's head
 SMALL = (128, 10)  # the paper's batch and classes: nothing is to be computed, so that all there is is launching
 Loss = Callable[[Tensor], Tensor]
 
 
 def cells() -> Cells:
-    """Return a cell for each size, type and scale, then those of linear heads and of the host's time."""
+    """Return a cell for the host's time, and one for each size, type and scale."""
     grid = {
-        f"{n} x {k}, {dtype}, s = {scale:g}": functools.partial(_alone, measure, n, k, dtype, scale)
+        f"{n} x {k}, {dtype}, s = {scale:g}": functools.partial(alone, measure, n, k, dtype, scale)
         for dtype, (n, k), scale in itertools.product(DTYPES, SHAPES, SCALES)
     }
-    heads = {f"head {n} x {d} x {k}": functools.partial(_alone, measure_head, n, d, k) for n, d, k in HEADS}
     return {
         "copy": lambda progress: {"bytes_per_second": copy_bandwidth()},
-        "launch": functools.partial(_alone, measure_launch),
-        **heads,
+        "launch": functools.partial(alone, measure_launch),
         **grid,
     }
 
@@ -67,7 +64,7 @@ def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
     logits = torch.randn(n, k, generator=generator, device=DEVICE) * scale
     logits = logits.to(DTYPES[dtype]).requires_grad_()
     target = torch.randint(0, k, (n,), generator=generator, device=DEVICE)
-    working, failed = _try(cross_entropies(target), lambda loss: _step(logits, loss))
+    working, failed = try_each(cross_entropies(target), lambda loss: _step(logits, loss))
     losses = {**working, **ours(target)}
     steps = [functools.partial(_step, logits, loss) for loss in losses.values()]
     times = zip(losses, device_seconds(steps), wall_seconds(steps), strict=True)
@@ -116,48 +113,6 @@ def kernel_speed(logits: Tensor, target: Tensor) -> float:
     return 2 * logits.numel() * logits.element_size() / seconds
 
 
-def measure_head(n: int, d: int, k: int) -> dict[str, Any]:
-    """Measure time and peak memory of a linear head and its loss in bfloat16, computed together and one by one."""
-    generator = torch.Generator(DEVICE).manual_seed(0)
-    x = torch.randn(n, d, generator=generator, device=DEVICE).bfloat16().requires_grad_()
-    # A logit is a sum of d products: divided by sqrt(d), its standard deviation is 3.
-    w = (torch.randn(k, d, generator=generator, device=DEVICE) * 3 / d**0.5).bfloat16().requires_grad_()
-    y = torch.randint(k, (n,), generator=generator, device=DEVICE)
-    heads = _heads(y)
-    working, failed = _try(heads, lambda head: _head_step(x, w, head))
-    steps = [functools.partial(_head_step, x, w, head) for head in working.values()]
-    peaks = []
-    for step in steps:
-        x.grad = w.grad = None  # what the step before has left is not to be freed during this one
-        peaks.append(peak_bytes(step))
-    cells = zip(working, device_seconds(steps), peaks, strict=True)
-    contestants = {name: {"device": device, "peak_bytes": peak} for name, device, peak in cells}
-    return {"n": n, "d": d, "k": k, "contestants": contestants, "failed": failed}
-
-
-def _heads(y: Tensor) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
-    heads: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-        "cross_entropy, unfused": lambda x, w: F.cross_entropy(F.linear(x, w), y),
-        "mgce_loss, unfused": lambda x, w: mgce_loss(F.linear(x, w), y, beta=1.4, backend="cuda"),
-        "linear_mgce_loss": lambda x, w: linear_mgce_loss(x, w, y, beta=1.4),
-    }
-    if hasattr(F, "linear_cross_entropy"):
-        heads["F.linear_cross_entropy"] = lambda x, w: F.linear_cross_entropy(x, w, y)
-    try:
-        from cut_cross_entropy import linear_cross_entropy
-
-        heads["cut_cross_entropy"] = lambda x, w: linear_cross_entropy(x, w, y)
-    except Exception:  # not installed, or not for these versions
-        pass
-    try:
-        from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
-
-        heads["liger_fused_linear_cross_entropy"] = lambda x, w: liger_fused_linear_cross_entropy(x, w, y)
-    except Exception:  # not installed, or not for these versions
-        pass
-    return heads
-
-
 def measure_launch() -> dict[str, Any]:
     """Measure the host's time for a loss with next to nothing to compute, forward alone and with backward."""
     n, k = SMALL
@@ -173,14 +128,14 @@ def measure_launch() -> dict[str, Any]:
     return {"n": n, "k": k, "seconds": seconds}
 
 
-def _alone(measured: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
+def alone(measured: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Measure a cell in memory that is empty; the last argument, the progress of the stage, means nothing to it."""
     torch.cuda.empty_cache()
     torch.compiler.reset()  # a function is compiled for eight shapes, and for more it is called as it is
     return measured(*arguments[:-1])
 
 
-def _try(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def try_each(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Run each once, so that it is compiled; give those that work, and what the others said, by name."""
     working, failed = {}, {}
     for name, contestant in contestants.items():
@@ -196,8 +151,3 @@ def _try(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tuple[di
 def _step(logits: Tensor, loss: Loss) -> None:
     logits.grad = None
     loss(logits).backward()
-
-
-def _head_step(x: Tensor, w: Tensor, head: Callable[[Tensor, Tensor], Tensor]) -> None:
-    x.grad = w.grad = None
-    head(x, w).backward()

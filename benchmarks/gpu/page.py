@@ -1,4 +1,4 @@
-"""The results of the three stages as a part of the page; what was not measured is an empty cell."""
+"""The results of the four stages as a part of the page; what was not measured is an empty cell."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu import kernels, losses, training
+from benchmarks.gpu import heads, kernels, losses, training
 from benchmarks.grid import BETAS
 from benchmarks.markdown import table
 from benchmarks.timing import geometric_mean
 
-STAGES = ("tests", "losses", "training")
+STAGES = ("tests", "heads", "losses", "training")
 BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
 CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
 HEADS = (
@@ -46,13 +46,14 @@ def render(results: Mapping[str, Any]) -> str:
             "### Tests on the device",
             _tests(cells["tests"]),
             *(stage["note"] for stage in results.values() if "note" in stage),
+            "### Linear heads",
+            _heads(cells["heads"]),
             "### Losses",
             "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
             "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
             "reaches at `beta=1.4`. `liger_cross_entropy` writes over the logits; its time includes a copy of them.",
             _losses(cells["losses"]),
             _summary(cells["losses"], before),
-            _heads(cells["losses"]),
             _launch(cells["losses"]),
             "### Training",
             _speeds(cells["training"]),
@@ -62,7 +63,7 @@ def render(results: Mapping[str, Any]) -> str:
 
 def _machine(results: Mapping[str, Any]) -> str:
     command = (
-        "On a machine with a GPU, `python -m benchmarks gpu` measures the tables of this section, in three stages that "
+        "On a machine with a GPU, `python -m benchmarks gpu` measures the tables of this section, in four stages that "
         "can be stopped."
     )
     machines = {name: stage["machine"] for name, stage in results.items()}
@@ -142,12 +143,25 @@ def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> flo
 
 
 def _heads(cells: Cells) -> str:
-    header = ["head and loss, bfloat16: ms, GiB at the peak", *(f"{n} x {d} x {k}" for n, d, k in losses.HEADS)]
-    rows = []
-    for name in HEADS:
-        found = [cells.get(f"head {n} x {d} x {k}", {}).get("contestants", {}).get(name) for n, d, k in losses.HEADS]
-        rows.append([name, *(f"{1e3 * f['device']:.2f}, {f['peak_bytes'] / 2**30:.2f}" if f else "" for f in found)])
-    return table(header, rows)
+    """Show time, memory and error of each head; the error over that of an exact gradient which is rounded."""
+    tables = []
+    for n, d, k in heads.HEADS:
+        found = [cells.get(f"head {n} x {d} x {k}, s = {scale:g}", {}) for scale in sorted(heads.SCALES)]
+        header = [
+            f"{n} x {d} x {k}, bfloat16: ms; GiB at the peak; error",
+            *(f"s = {scale:g}" for scale in sorted(heads.SCALES)),
+        ]
+        rows = [[name, *(_head(cell, name) for cell in found)] for name in HEADS]
+        tables.append(table(header, rows))
+    return "\n\n".join(tables)
+
+
+def _head(cell: Mapping[str, Any], name: str) -> str:
+    found = cell.get("contestants", {}).get(name)
+    if not found:
+        return ""
+    error = found["error"] / cell["rounded"]["1.4" if "mgce" in name else "inf"]
+    return f"{1e3 * found['device']:.1f}; {found['peak_bytes'] / 2**30:.2f}; {error:.2f}"
 
 
 def _launch(cells: Cells) -> str:

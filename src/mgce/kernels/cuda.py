@@ -45,6 +45,8 @@ def loss_and_grad(
     want_grad: bool = True,
     inplace: bool = False,
     grad_dtype: torch.dtype | None = None,
+    divisor: Tensor | None = None,
+    roots: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     r"""Compute the MGCE loss of a batch, and its gradient with respect to the logits, in one pass.
 
@@ -64,6 +66,9 @@ def loss_and_grad(
         inplace: whether to write the gradient into the memory of the logits.
         grad_dtype: dtype of the gradient, that of the logits or float32. With a loss scale, which multiplies the
             gradient later, float32 keeps small entries that float16 would round to zero.
+        divisor: number by which the gradient is divided before it is rounded, shape (), float32; for the reductions
+            "none" and "sum".
+        roots: float32 memory of shape (N, 3), into which the numbers are written that `write_block` needs.
 
     Returns:
         The loss in float32, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row gives NaN in
@@ -77,7 +82,8 @@ def loss_and_grad(
     n, k = logits.shape
     target = _rows(target) if target.is_floating_point() else target.contiguous()
     weight = None if weight is None else weight.contiguous()
-    denominator = _denominator(target, weight, options.ignore_index, k) if options.reduction == "mean" else None
+    mean = options.reduction == "mean"
+    denominator = _denominator(target, weight, options.ignore_index, k) if mean else divisor
     losses = torch.empty(n, dtype=torch.float32, device=logits.device)
     grad = _gradient(logits, inplace, grad_dtype) if want_grad else None
     beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
@@ -85,10 +91,36 @@ def loss_and_grad(
         from mgce.kernels.cuda_launch import Batch, launch
 
         with on(logits.device):
-            launch(Batch(logits, target, weight, denominator, losses, grad, options, beta))
+            launch(Batch(logits, target, weight, denominator, losses, grad, options, beta, roots))
     if options.reduction == "none":
         return losses, grad
-    return losses.sum() if denominator is None else losses.sum() / denominator, grad
+    return losses.sum() / denominator if mean else losses.sum(), grad
+
+
+def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> Tensor:
+    """Write the gradient of the summed loss over the logits of some classes, and return it.
+
+    Only the rows' roots are needed, so the gradient of a row needs not be computed at one time. Reduction "none" and
+    "mean" are as "sum".
+
+    Args:
+        block: logits of the classes first, first + 1, ..., shape (N, width), dtype and layout as in `loss_and_grad`.
+        first: the first class of the block.
+        roots: what `loss_and_grad` wrote for the rows.
+        factor: multiplies the gradients, shape () or (N,), float32.
+        arguments: the target, the class weights, the options and beta with which `loss_and_grad` was called.
+        k: number of classes.
+    """
+    target, weight, options, beta = arguments
+    target = _rows(target) if target.is_floating_point() else target.contiguous()
+    weight = None if weight is None else weight.contiguous()
+    if block.numel() > 0:
+        from mgce.kernels import cuda_launch
+
+        with on(block.device):
+            checked = LossArguments(target, weight, options, min(float(beta), LARGEST_BETA))
+            cuda_launch.write_block(block, first, roots, factor, checked, k)
+    return block
 
 
 def scale_(grad: Tensor, factor: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from mgce.kernels.cuda_math import LOWEST, first_guess, newton_step, powers
-from mgce.kernels.cuda_rows import spread_target
+from mgce.kernels.cuda_rows import keep_root, spread_target
 
 _inlined = triton.jit
 
@@ -158,6 +158,7 @@ def chunked_row(
     denominator: tl.tensor,
     loss: tl.tensor,  # pointer to the loss of the row
     grad_row: tl.tensor,
+    root: tl.tensor,  # pointer to what `keep_root` stores of the row
     k: tl.tensor,
     label: tl.tensor,
     share: tl.tensor,
@@ -174,6 +175,7 @@ def chunked_row(
     WEIGHTED: tl.constexpr,
     MEAN: tl.constexpr,
     GRAD: tl.constexpr,
+    KEEP: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """Compute the loss and the gradient of one row, which is read in chunks: first from memory, then from the cache."""
@@ -185,6 +187,8 @@ def chunked_row(
     t = first_guess(size, total, beta, inv_beta)
     t, at, w_sum = solve_chunks(f_row, k, peak, t, beta, beta_less_1, inv_beta, steps, HALVES, BLOCK)
     tl.store(loss, tl.where(kept, cost - mass * t, 0))
+    if KEEP:
+        keep_root(root, kept, peak, at, mass / w_sum)
     if GRAD:
         tl.debug_barrier()  # grad may be logits: every thread has read them
         write_row(

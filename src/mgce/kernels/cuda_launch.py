@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mgce.kernels import cuda_long, cuda_plan, cuda_rows
-from mgce.kernels.options import LossOptions
+from mgce.kernels.options import LossArguments, LossOptions
 from mgce.numerics.budget import proven_steps
 
 
@@ -25,6 +25,7 @@ class Batch:
     grad: Tensor | None  # (n, k), likewise; may be the logits
     options: LossOptions
     beta: float
+    roots: Tensor | None = None  # (n, 3) in float32, which the kernel writes: see `cuda_rows.keep_root`
 
     @property
     def labels(self) -> bool:
@@ -34,10 +35,10 @@ class Batch:
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors in the order in which every kernel has them; `losses` replaces each tensor that is None."""
-        weight, denominator, grad = (
-            self.losses if t is None else t for t in (self.weight, self.denominator, self.grad)
+        weight, denominator, grad, roots = (
+            self.losses if t is None else t for t in (self.weight, self.denominator, self.grad, self.roots)
         )
-        return self.logits, self.target, weight, denominator, self.losses, grad
+        return self.logits, self.target, weight, denominator, self.losses, grad, roots
 
     @property
     def numbers(self) -> tuple[Any, ...]:
@@ -72,6 +73,7 @@ class Batch:
             "WEIGHTED": self.weight is not None,
             "MEAN": self.denominator is not None,
             "GRAD": self.grad is not None,
+            "KEEP": self.roots is not None,
             "enable_fp_fusion": True,
         }
 
@@ -99,6 +101,40 @@ def launch(batch: Batch) -> None:
         INPLACE=batch.grad is batch.logits,
         num_warps=plan.warps,
         maxnreg=plan.registers,
+    )
+
+
+def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> None:
+    """Write the gradient of the classes from `first` on over their logits, `block`; see `cuda.write_block`."""
+    target, weight, options, beta = arguments
+    n, width = block.shape
+    labels = not target.is_floating_point()
+    cuda_rows.block_kernel[(n, -(-width // cuda_plan.LONG_BLOCK))](
+        block,
+        target,
+        roots if weight is None else weight,
+        roots,
+        factor,
+        n,
+        k,
+        first,
+        width,
+        block.stride(0),
+        0 if labels else target.stride(0),
+        factor.stride(0) if factor.ndim else 0,
+        options.ignore_index,
+        1.0 - options.label_smoothing,
+        options.label_smoothing / k,
+        beta,
+        beta - 1.0,
+        1.0 / beta,
+        HALVES=cuda_plan.halves(beta),
+        PROBS=not labels,
+        SMOOTH=options.label_smoothing > 0,
+        WEIGHTED=weight is not None,
+        BLOCK=cuda_plan.LONG_BLOCK,
+        num_warps=cuda_plan.LONG_WARPS,
+        enable_fp_fusion=True,
     )
 
 

@@ -18,7 +18,7 @@ import triton.language as tl
 
 from mgce.kernels.cuda_chunks import chunked_row, solve_chunks
 from mgce.kernels.cuda_math import EPS, first_guess, powers
-from mgce.kernels.cuda_rows import row_target, spread_target
+from mgce.kernels.cuda_rows import keep_root, row_target, spread_target
 
 _compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
 _inlined = triton.jit
@@ -306,6 +306,7 @@ def long_kernel(
     denominator: tl.tensor,
     losses: tl.tensor,
     grad: tl.tensor,  # logits, if INPLACE
+    roots: tl.tensor,
     values: tl.tensor,
     places: tl.tensor,
     n: tl.tensor,
@@ -326,6 +327,7 @@ def long_kernel(
     WEIGHTED: tl.constexpr,
     MEAN: tl.constexpr,
     GRAD: tl.constexpr,
+    KEEP: tl.constexpr,
     INPLACE: tl.constexpr,
     BLOCK: tl.constexpr,
     LIST: tl.constexpr,
@@ -363,6 +365,8 @@ def long_kernel(
                 t, at, w_sum = solve_list(values, count, peak, beta, beta_less_1, inv_beta, steps, HALVES, LIST)
                 loss = cost + share * (peak - f_label) - (share + mass) * t
                 tl.store(losses + row, tl.where(kept, loss, 0))
+                if KEEP:
+                    keep_root(roots + row * 3, kept, peak, at, (share + mass) / w_sum)
                 if GRAD:
                     if INPLACE:
                         write_without_probability(
@@ -378,7 +382,7 @@ def long_kernel(
         if in_chunks != 0:
             tl.debug_barrier()  # no thread still writes to the gradient
             chunked_row(
-                f_row, target_row, weight, denominator, losses + row, grad_row, k, label, share, kept,
+                f_row, target_row, weight, denominator, losses + row, grad_row, roots + row * 3, k, label, share, kept,
                 target_share, uniform_share, beta, beta_less_1, inv_beta, steps,
-                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, GRAD, BLOCK,
+                HALVES, PROBS, SMOOTH, WEIGHTED, MEAN, GRAD, KEEP, BLOCK,
             )  # fmt: skip

@@ -7,7 +7,7 @@ import triton.language as tl
 
 from mgce.kernels.cuda_math import first_guess, powers, solve_tile
 
-_compiled = triton.jit(do_not_specialize=["ignore_index", "n"])
+_compiled = triton.jit(do_not_specialize=["ignore_index", "n", "first"])
 _inlined = triton.jit
 
 
@@ -62,6 +62,23 @@ def spread_target(
     return q
 
 
+@_inlined  # type: ignore[untyped-decorator]
+def keep_root(
+    root: tl.tensor,  # pointer to the three numbers of each row
+    kept: tl.tensor,
+    peak: tl.tensor,
+    at: tl.tensor,
+    scale: tl.tensor,
+) -> None:
+    """Store the numbers of each row that is not ignored from which `block_kernel` computes the gradient of any class.
+
+    They are the largest logit, the point at which w was last evaluated, and the factor of w in the gradient.
+    """
+    tl.store(root, peak, mask=kept)
+    tl.store(root + 1, at, mask=kept)
+    tl.store(root + 2, scale, mask=kept)
+
+
 @_compiled  # type: ignore[untyped-decorator]
 def row_kernel(
     logits: tl.tensor,
@@ -70,6 +87,7 @@ def row_kernel(
     denominator: tl.tensor,
     losses: tl.tensor,
     grad: tl.tensor,  # may be logits
+    roots: tl.tensor,
     n: tl.tensor,
     k: tl.tensor,
     logits_stride: tl.tensor,
@@ -88,6 +106,7 @@ def row_kernel(
     WEIGHTED: tl.constexpr,
     MEAN: tl.constexpr,
     GRAD: tl.constexpr,
+    KEEP: tl.constexpr,
     ROWS: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
@@ -97,7 +116,8 @@ def row_kernel(
     real = row < n
     inside = real & (col < k)
     f = tl.load(logits + row * logits_stride + col, mask=inside, other=-float("inf"))
-    x = f.to(tl.float32) - tl.max(f.to(tl.float32), 1, keep_dims=True)
+    peak = tl.max(f.to(tl.float32), 1, keep_dims=True)
+    x = f.to(tl.float32) - peak
     near = (x > -beta) | (x != x)  # NaN counts, so that it reaches t
     size = tl.sum(near.to(tl.float32), 1, keep_dims=True)
     t = first_guess(size, tl.sum(tl.where(near, x, 0), 1, keep_dims=True), beta, inv_beta)
@@ -114,6 +134,8 @@ def row_kernel(
         mass += tl.sum(q, 1, keep_dims=True)
     tl.store(losses + row, tl.where(kept, cost - mass * t, 0), mask=real)
 
+    if KEEP:
+        keep_root(roots + row * 3, kept, peak, at, mass / w_sum)
     if GRAD:
         w, _ = powers(x, at, beta, beta_less_1, inv_beta, HALVES)
         slope = w * (mass / w_sum) - tl.where(chosen, share, 0)
@@ -122,6 +144,50 @@ def row_kernel(
         if MEAN:
             slope /= tl.load(denominator)
         tl.store(grad + row * grad_stride + col, tl.where(kept, slope, 0), mask=inside)
+
+
+@_compiled  # type: ignore[untyped-decorator]
+def block_kernel(
+    logits: tl.tensor,  # of the classes first, ..., first + width - 1; the gradient is written over them
+    target: tl.tensor,
+    weight: tl.tensor,
+    roots: tl.tensor,
+    factor: tl.tensor,
+    n: tl.tensor,
+    k: tl.tensor,
+    first: tl.tensor,
+    width: tl.tensor,
+    logits_stride: tl.tensor,
+    target_stride: tl.tensor,
+    factor_stride: tl.tensor,
+    ignore_index: tl.tensor,
+    target_share: tl.tensor,
+    uniform_share: tl.tensor,
+    beta: tl.tensor,
+    beta_less_1: tl.tensor,
+    inv_beta: tl.tensor,
+    HALVES: tl.constexpr,
+    PROBS: tl.constexpr,
+    SMOOTH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Write the gradient of some classes over their logits, times a factor for each row, from the roots of the rows."""
+    row = tl.full((1, 1), tl.program_id(0), tl.int64)
+    col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    inside = col < width
+    at_col = first + col
+    label, share, kept = row_target(target, weight, row, row < n, k, ignore_index, target_share, PROBS, WEIGHTED)
+    root = roots + row * 3
+    peak, at, scale = tl.load(root), tl.load(root + 1), tl.load(root + 2)  # unwritten where the row is ignored
+    f = tl.load(logits + row * logits_stride + col, mask=inside, other=-float("inf")).to(tl.float32)
+    w, _ = powers(f - peak, at, beta, beta_less_1, inv_beta, HALVES)
+    slope = w * scale - tl.where(at_col == label, share, 0)
+    if PROBS or SMOOTH:
+        target_row = target + row * target_stride
+        slope -= spread_target(target_row, weight, at_col, inside, k, target_share, uniform_share, PROBS, WEIGHTED)
+    slope *= tl.load(factor + row * factor_stride)
+    tl.store(logits + row * logits_stride + col, tl.where(kept, slope, 0), mask=inside)
 
 
 @_compiled  # type: ignore[untyped-decorator]

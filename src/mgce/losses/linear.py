@@ -58,6 +58,10 @@ def linear_mgce_loss(
     derivatives, a tensor `beta`, a derivative with respect to `target` or `weight`, `backend="reference"`, and
     `reduction="none"` in `torch.compile`.
 
+    For bfloat16 inputs on a GPU the logits are computed twice, chunk by chunk and then for a block of classes after
+    another. So the gradient for `linear_weight` is written once, from sums in float32, and there is no float32 tensor
+    of its size.
+
     For float16 inputs the gradients are computed and kept in float32 until the backward pass. In the backward pass a
     loss scale multiplies them before they are rounded to float16. So the gradients take twice the memory, and each
     chunk makes a float32 copy of `linear_weight`.
@@ -76,7 +80,7 @@ def linear_mgce_loss(
         beta: in [1, inf]; a tensor gives one beta for each row.
         backend: see :func:`mgce_loss`.
         chunk_rows: number of rows in a chunk. By default the logits of a chunk have an eighth of the size of
-            `linear_weight`, on a GPU half of it, but at least 32 rows and 131072 logits.
+            `linear_weight`, on a GPU half of it and in bfloat16 a quarter, but at least 32 rows and 131072 logits.
 
     Returns:
         A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype of `mgce_loss`. For
@@ -112,7 +116,7 @@ def linear_mgce_loss(
     labels = target.reshape(-1, k) if soft else target.reshape(-1).long()
     if isinstance(beta, Tensor):
         beta = _validation.broadcast_beta(beta, batch).reshape(-1)
-    kernel = dispatch.choose(backend, rows, labels, weight, beta, classes=k) in dispatch.KERNELS
+    chosen = dispatch.choose(backend, rows, labels, weight, beta, classes=k)
 
     def unfused(
         rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, labels: Tensor, weight: Tensor | None
@@ -126,11 +130,13 @@ def linear_mgce_loss(
     elif isinstance(beta, Tensor) or _wants_all_logits(tensors, reduction):
         loss = unfused(*tensors)
     else:
-        # d/8 rows of k logits are an eighth of the d k weights; a GPU adds to all weights for each chunk, which takes
-        # half of the time with so few rows. A product of fewer than 32 rows makes poor use of a processor, and 2^17
-        # logits, half a MiB in float32, are so little that smaller chunks would save nothing.
-        size = chunk_rows or max(32, d // (8 if rows.is_cpu else 2), 2**17 // k)
-        loss = _loss_by_chunks(tensors, ChunkOptions(options, beta, size, kernel), unfused, backend)
+        # d/8 rows of k logits are an eighth of the d k weights. A GPU takes longer for products of so few rows, and in
+        # one pass adds to all weights for each chunk; a quarter in two passes takes as long as half. A product of fewer
+        # than 32 rows makes poor use of a processor, and 2^17 logits, half a MiB in float32, are so little that smaller
+        # chunks would save nothing.
+        share = 8 if rows.is_cpu else 4 if rows.dtype == torch.bfloat16 else 2
+        size = chunk_rows or max(32, d // share, 2**17 // k)
+        loss = _loss_by_chunks(tensors, ChunkOptions(options, beta, size, chosen), unfused, backend)
     return loss.to(result_dtype(rows, target, weight)).reshape(batch if reduction == "none" else ())
 
 

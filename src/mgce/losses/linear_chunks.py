@@ -1,6 +1,9 @@
 """Compute the MGCE loss of a linear head and its gradients a chunk of rows at a time.
 
-Only the logits of one chunk are stored.
+Only the logits of one chunk are stored. On a CPU, and in float32 on a GPU, one pass over the rows adds the gradient for
+the weights of the head chunk by chunk, in a float32 tensor. In bfloat16 on a GPU there are two passes. The first goes
+over the rows and keeps three numbers of each. The second goes over the classes: it computes the logits of a block of
+them again, for all rows, and writes the block's gradient once, without a float32 tensor of the size of the weights.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ class ChunkOptions(NamedTuple):
     loss: LossOptions
     beta: float
     rows: int  # of a chunk
-    kernel: bool  # whether a fused kernel computes the loss
+    backend: str  # as `dispatch.choose` returns it
 
 
 class LinearLoss(torch.autograd.Function):
@@ -92,7 +95,7 @@ class LinearLoss(torch.autograd.Function):
 
 def _scaled(gradient: Tensor | None, factor: Tensor, options: ChunkOptions) -> Tensor | None:
     """Multiply a gradient by a number, in place; on a GPU the factor 1 costs nothing."""
-    if gradient is not None and options.kernel and gradient.is_cuda and gradient.ndim == 2:
+    if gradient is not None and options.backend == "cuda" and gradient.ndim == 2:
         return cuda.scale_(gradient, factor)
     return None if gradient is None else gradient.mul_(factor)
 
@@ -182,16 +185,22 @@ def _over_chunks(
     """
     input, linear_weight, linear_bias, target, weight = batch
     n, k = len(input), len(linear_weight)
+    twice = wanted[1] and options.backend == "cuda" and input.dtype == torch.bfloat16 and n > options.rows
+    roots = torch.empty(n, 3, dtype=torch.float32, device=input.device) if twice else None
+    divisor = _divisor(scale, input) if options.backend == "cuda" else None
     grad_input = None
     if wanted[0]:
         dtype = dispatch.gradient_dtype(input)
         grad_input = torch.empty_like(input, dtype=dtype, memory_format=torch.contiguous_format)
-    # The sum over chunks is kept in at least float32.
+    # A sum over several chunks is kept in at least float32.
+    several = torch.float32 if n > options.rows else input.dtype
     sums = [
-        torch.zeros(tensor.shape, dtype=torch.promote_types(tensor.dtype, torch.float32), device=tensor.device)
+        torch.zeros(
+            tensor.shape, dtype=torch.promote_types(dispatch.gradient_dtype(tensor), several), device=tensor.device
+        )
         if want and tensor is not None
         else None
-        for tensor, want in ((linear_weight, wanted[1]), (linear_bias, wanted[2]))
+        for tensor, want in ((linear_weight, wanted[1] and not twice), (linear_bias, wanted[2]))
     ]
     logits = input.new_empty(min(n, options.rows), k)
     losses = []
@@ -199,19 +208,56 @@ def _over_chunks(
         part = slice(start, min(start + options.rows, n))
         rows, labels = input[part], target[part]
         chunk = _project(rows, linear_weight, linear_bias, logits[: len(rows)])
-        loss, grad = _chunk_loss(chunk, labels, weight, options, any(wanted))
+        kept = None if roots is None else roots[part]
+        want_grad = grad_input is not None or sums[0] is not None or sums[1] is not None
+        loss, grad = _chunk_loss(chunk, labels, weight, options, want_grad, (divisor, kept))
         losses.append(loss if options.loss.reduction == "none" else loss.view(1))
         if grad is not None:
             into = None if grad_input is None else grad_input[part]
-            here = scale[part] if isinstance(scale, Tensor) and scale.ndim else scale
+            here = 1.0 if divisor is not None else scale[part] if isinstance(scale, Tensor) and scale.ndim else scale
             _accumulate(grad, here, rows, linear_weight, (into, sums[0], sums[1]))
             del grad  # before the next chunk
     tensors = linear_weight, linear_bias
     grads = [
         None if s is None or t is None else s.to(dispatch.gradient_dtype(t)) for s, t in zip(sums, tensors, strict=True)
     ]
+    if roots is not None:
+        grads[0] = _weight_gradient(batch, options, roots, scale, logits)
     together = torch.cat(losses) if losses else input.new_zeros(0)
     return together, (grad_input, grads[0], grads[1])
+
+
+def _divisor(scale: Tensor | float, input: Tensor) -> Tensor | None:
+    """Return the number by which the kernel of a GPU divides all gradients; None if each row has its own factor.
+
+    To divide in the kernel saves a pass over the chunk, and in half types a rounding.
+    """
+    if isinstance(scale, Tensor):
+        return 1 / scale if scale.ndim == 0 else None  # 1 / 0, where no row counts, gives gradients of 0
+    return input.new_full((), 1 / scale, dtype=torch.float32)
+
+
+def _weight_gradient(
+    batch: HeadBatch, options: ChunkOptions, roots: Tensor, scale: Tensor | float, memory: Tensor
+) -> Tensor:
+    """Return the gradient for the weights of the head: the second pass, over blocks of classes.
+
+    `memory` holds the logits of a block.
+    """
+    input, linear_weight, linear_bias, target, weight = batch
+    n, k = len(input), len(linear_weight)
+    factor = scale.float().reshape(-1) if isinstance(scale, Tensor) else roots.new_full((1,), scale)
+    arguments = LossArguments(target, weight, options.loss, options.beta)
+    grad = torch.empty_like(linear_weight, memory_format=torch.contiguous_format)
+    width = max(1, memory.numel() // n)
+    for first in range(0, k, width):
+        part = slice(first, min(first + width, k))
+        block = memory.view(-1)[: n * (part.stop - first)].view(n, -1)
+        bias = None if linear_bias is None else linear_bias[part]
+        _project(input, linear_weight[part], bias, block)
+        cuda.write_block(block, first, roots, factor.expand(n), arguments, k)
+        torch.mm(block.T, input, out=grad[part])
+    return grad
 
 
 def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, out: Tensor) -> Tensor:
@@ -221,14 +267,20 @@ def _project(rows: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, ou
 
 
 def _chunk_loss(
-    logits: Tensor, target: Tensor, weight: Tensor | None, options: ChunkOptions, want_grad: bool
+    logits: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    options: ChunkOptions,
+    want_grad: bool,
+    on_gpu: tuple[Tensor | None, Tensor | None],
 ) -> tuple[Tensor, Tensor | None]:
     """Return the loss of one chunk, and the gradient of the summed loss with respect to the logits.
 
-    For the reduction "none" the loss is that of each row, otherwise the sum.
+    For the reduction "none" the loss is that of each row, otherwise the sum. `on_gpu` are the divisor of the gradient,
+    and memory for the roots of the rows, for the kernel of a GPU.
     """
     # The kernel of a GPU reads bfloat16, and writes the gradient in it; float16 would lose small entries.
-    as_it_is = options.kernel and logits.is_cuda and logits.dtype == torch.bfloat16
+    as_it_is = options.backend == "cuda" and logits.dtype == torch.bfloat16
     dtype = logits.dtype if as_it_is else torch.promote_types(logits.dtype, torch.float32)
     if target.ndim == 2:
         dtype = torch.promote_types(dtype, target.dtype)
@@ -236,8 +288,13 @@ def _chunk_loss(
     logits = logits.to(dtype)
     weight = None if weight is None else (weight if as_it_is else weight.to(dtype)).contiguous()
     of_rows = options.loss._replace(reduction="none" if options.loss.reduction == "none" else "sum")
-    if options.kernel:
+    if options.backend in dispatch.KERNELS:
         arguments = LossArguments(target.contiguous(), weight, of_rows, options.beta)
+        if options.backend == "cuda":
+            divisor, roots = on_gpu
+            return cuda.loss_and_grad(
+                logits, arguments, want_grad=want_grad, inplace=True, divisor=divisor, roots=roots
+            )
         return dispatch.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=True)
     return composite_loss_and_grad(logits, LossArguments(target, weight, of_rows, options.beta), want_grad)
 
@@ -258,7 +315,7 @@ def _accumulate(
     if active is not None:
         grad = grad.index_select(1, active)
     rows = rows.to(dispatch.gradient_dtype(rows))
-    grad = grad.mul_(scale).to(rows.dtype)
+    grad = (grad.mul_(scale) if isinstance(scale, Tensor) or scale != 1 else grad).to(rows.dtype)
     if into_input is not None:
         head = linear_weight if active is None else linear_weight.index_select(0, active)
         torch.mm(grad, head.to(grad.dtype), out=into_input)

@@ -35,8 +35,7 @@ def linear_loss_and_gradients(
     """Return the reduced loss and its gradients for the first three arguments; an unwanted gradient is empty."""
     beta = number_of(beta, symbol)
     chosen = dispatch.choose(backend, input, target, weight, beta, classes=len(linear_weight))  # now a plain call
-    kernel = chosen in dispatch.KERNELS
-    options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, kernel)
+    options = ChunkOptions(LossOptions(ignore_index, reduction, label_smoothing), beta, rows, chosen)
     batch = HeadBatch(input, linear_weight, linear_bias, target, weight)
     loss, gradients = loss_and_gradients(batch, options, tuple(wanted))
     grad_input, grad_weight, grad_bias = (input.new_empty(0) if grad is None else grad for grad in gradients)

@@ -1,0 +1,111 @@
+"""Stage 2: a linear head and its loss in bfloat16: time, memory and the gradient's error."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.gpu.device import DEVICE, device_seconds, peak_bytes
+from benchmarks.gpu.losses import alone, try_each
+from benchmarks.gpu.stages import Cells
+from mgce.functional import linear_mgce_loss, mgce_loss
+
+HEADS = ((8192, 2048, 128000), (8192, 4096, 32000))  # tokens, features and classes of a language model's head
+SCALES = (3.0, 0.3, 1.0, 10.0)  # standard deviations of the logits
+SAMPLE = 256  # classes whose gradient is compared with float64: half of them labels, half any
+EXACT_ROWS = 512  # of which float64 logits and what plain operations make of them fit in memory
+BETA = 1.4
+Head = Callable[[Tensor, Tensor], Tensor]
+
+
+def cells() -> Cells:
+    """Return a cell for each head and scale of its logits."""
+    return {
+        f"head {n} x {d} x {k}, s = {scale:g}": functools.partial(alone, measure, n, d, k, scale)
+        for scale, (n, d, k) in itertools.product(SCALES, HEADS)
+    }
+
+
+def measure(n: int, d: int, k: int, scale: float) -> dict[str, Any]:
+    """Measure heads whose logits have a standard deviation of `scale`, computed with their loss and one by one.
+
+    The error is that of the gradient for the weights, relative to the gradient in float64 of the same bfloat16 inputs.
+    `rounded` is the error of that gradient in bfloat16, below which none can be.
+    """
+    generator = torch.Generator(DEVICE).manual_seed(0)
+    x = torch.randn(n, d, generator=generator, device=DEVICE).bfloat16().requires_grad_()
+    # A logit is a sum of d products.
+    w = (torch.randn(k, d, generator=generator, device=DEVICE) * scale / d**0.5).bfloat16().requires_grad_()
+    y = torch.randint(k, (n,), generator=generator, device=DEVICE)
+    working, failed = try_each(heads(y), lambda head: _step(x, w, head))
+    steps = [functools.partial(_step, x, w, head) for head in working.values()]
+    classes = torch.cat([y[: SAMPLE // 2], torch.randint(k, (SAMPLE // 2,), generator=generator, device=DEVICE)])
+    exact = {beta: exact_gradient(x, w, y, classes, beta) for beta in (BETA, math.inf)}
+    peaks, errors = [], []
+    for name, step in zip(working, steps, strict=True):
+        x.grad = w.grad = None  # what the step before has left is not to be freed during this one
+        peaks.append(peak_bytes(step))
+        assert w.grad is not None
+        errors.append(relative_error(w.grad[classes], exact[BETA if "mgce" in name else math.inf]))
+    found = zip(working, device_seconds(steps), peaks, errors, strict=True)
+    return {
+        "n": n,
+        "d": d,
+        "k": k,
+        "scale": scale,
+        "rounded": {str(beta): relative_error(gradient.bfloat16(), gradient) for beta, gradient in exact.items()},
+        "contestants": {name: {"device": s, "peak_bytes": peak, "error": error} for name, s, peak, error in found},
+        "failed": failed,
+    }
+
+
+def heads(y: Tensor) -> dict[str, Head]:
+    """Return heads with their loss: PyTorch's, ours, and those of other packages that are installed."""
+    found: dict[str, Head] = {
+        "cross_entropy, unfused": lambda x, w: F.cross_entropy(F.linear(x, w), y),
+        "mgce_loss, unfused": lambda x, w: mgce_loss(F.linear(x, w), y, beta=BETA),
+        "linear_mgce_loss": lambda x, w: linear_mgce_loss(x, w, y, beta=BETA),
+    }
+    if hasattr(F, "linear_cross_entropy"):
+        found["F.linear_cross_entropy"] = lambda x, w: F.linear_cross_entropy(x, w, y)
+    try:
+        from cut_cross_entropy import linear_cross_entropy
+
+        found["cut_cross_entropy"] = lambda x, w: linear_cross_entropy(x, w, y)
+    except Exception:  # not installed, or not for these versions
+        pass
+    try:
+        from liger_kernel.transformers.functional import liger_fused_linear_cross_entropy
+
+        found["liger_fused_linear_cross_entropy"] = lambda x, w: liger_fused_linear_cross_entropy(x, w, y)
+    except Exception:  # not installed, or not for these versions
+        pass
+    return found
+
+
+def exact_gradient(x: Tensor, w: Tensor, y: Tensor, classes: Tensor, beta: float) -> Tensor:
+    """Return the gradient of the mean for the weights of some classes, in float64 by plain operations."""
+    total = torch.zeros(len(classes), x.shape[1], dtype=torch.float64, device=DEVICE)
+    for rows, labels in zip(x.detach().split(EXACT_ROWS), y.split(EXACT_ROWS), strict=True):
+        logits = (rows.double() @ w.detach().double().T).requires_grad_()
+        mgce_loss(logits, labels, reduction="sum", beta=beta, backend="torch").backward()
+        assert logits.grad is not None
+        total += logits.grad[:, classes].T @ rows.double()
+    return total / len(x)
+
+
+def relative_error(found: Tensor, exact: Tensor) -> float:
+    """Return the norm of the difference over the norm of the exact values."""
+    return ((found.double() - exact).norm() / exact.norm()).item()
+
+
+def _step(x: Tensor, w: Tensor, head: Head) -> None:
+    x.grad = w.grad = None
+    head(x, w).backward()
