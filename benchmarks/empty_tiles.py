@@ -28,7 +28,7 @@ SCALES = (0.3, 1.0, 3.0, 10.0)
 ROWS, CLASSES = 1024, 128_000
 PACKAGES = ("torch", "numpy", "scipy", "sklearn", "pandas", "matplotlib")
 WORDS, CONTEXT, FEATURES = 8192, 8, 128
-STEPS, BATCH = 4000, 512
+STEPS, BATCH = 2000, 512
 
 
 def active(logits: Tensor, target: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Stage 2: a linear head and its loss in bfloat16: time, memory and the gradient's error."""
+"""Stage 2: a linear head and its loss in bfloat16, and the time that the host takes for a call of a loss."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.gpu.device import DEVICE, device_seconds, peak_bytes
-from benchmarks.gpu.losses import alone, try_each
+from benchmarks.gpu.device import DEVICE, device_seconds, peak_bytes, wall_seconds
+from benchmarks.gpu.losses import alone, step, try_each
 from benchmarks.gpu.stages import Cells
 from mgce.functional import linear_mgce_loss, mgce_loss
 
 HEADS = ((8192, 2048, 128000), (8192, 4096, 32000))  # tokens, features and classes of a language model's head
-SCALES = (3.0, 0.3, 1.0, 10.0)  # standard deviations of the logits
+SCALES = (3.0, 0.3, 10.0)  # standard deviations of the logits
 SAMPLE = 256  # classes whose gradient is compared with float64: half of them labels, half any
 EXACT_ROWS = 512  # of which float64 logits and what plain operations make of them fit in memory
 BETA = 1.4
+SMALL = (128, 10)  # the paper's batch and classes: nothing is to be computed, so that all there is is launching
 Head = Callable[[Tensor, Tensor], Tensor]
 
 
 def cells() -> Cells:
-    """Return a cell for each head and scale of its logits."""
-    return {
+    """Return a cell for the host's time, and one for each head and scale of its logits."""
+    of_heads = {
         f"head {n} x {d} x {k}, s = {scale:g}": functools.partial(alone, measure, n, d, k, scale)
         for scale, (n, d, k) in itertools.product(SCALES, HEADS)
     }
+    return {"launch": functools.partial(alone, measure_launch), **of_heads}
 
 
 def measure(n: int, d: int, k: int, scale: float) -> dict[str, Any]:
@@ -49,9 +51,9 @@ def measure(n: int, d: int, k: int, scale: float) -> dict[str, Any]:
     classes = torch.cat([y[: SAMPLE // 2], torch.randint(k, (SAMPLE // 2,), generator=generator, device=DEVICE)])
     exact = {beta: exact_gradient(x, w, y, classes, beta) for beta in (BETA, math.inf)}
     peaks, errors = [], []
-    for name, step in zip(working, steps, strict=True):
+    for name, call in zip(working, steps, strict=True):
         x.grad = w.grad = None  # what the step before has left is not to be freed during this one
-        peaks.append(peak_bytes(step))
+        peaks.append(peak_bytes(call))
         assert w.grad is not None
         errors.append(relative_error(w.grad[classes], exact[BETA if "mgce" in name else math.inf]))
     found = zip(working, device_seconds(steps), peaks, errors, strict=True)
@@ -104,6 +106,21 @@ def exact_gradient(x: Tensor, w: Tensor, y: Tensor, classes: Tensor, beta: float
 def relative_error(found: Tensor, exact: Tensor) -> float:
     """Return the norm of the difference over the norm of the exact values."""
     return ((found.double() - exact).norm() / exact.norm()).item()
+
+
+def measure_launch() -> dict[str, Any]:
+    """Measure the host's time for a loss with next to nothing to compute, forward alone and with backward."""
+    n, k = SMALL
+    logits = torch.randn(n, k, device=DEVICE, requires_grad=True)
+    target = torch.randint(0, k, (n,), device=DEVICE)
+    losses: dict[str, Callable[[Tensor], Tensor]] = {
+        "cross_entropy": functools.partial(F.cross_entropy, target=target),
+        "mgce_loss": functools.partial(mgce_loss, target=target, beta=1.4),
+    }
+    forward = wall_seconds([functools.partial(loss, logits) for loss in losses.values()])
+    both = wall_seconds([functools.partial(step, logits, loss) for loss in losses.values()])
+    seconds = {name: {"forward": f, "both": b} for name, f, b in zip(losses, forward, both, strict=True)}
+    return {"n": n, "k": k, "seconds": seconds}
 
 
 def _step(x: Tensor, w: Tensor, head: Head) -> None:

@@ -18,6 +18,7 @@ from benchmarks.gpu.stages import Cells, Progress
 ROOT = Path(__file__).parents[2]
 # Each in a process of its own: a fault of one spoils the device for whatever its process does after it.
 TESTS = {
+    "linear heads": ["tests/kernels/test_linear_two_passes.py"],
     "long rows": ["tests/kernels/test_cuda_long.py"],
     "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
     "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],

@@ -41,19 +41,17 @@ DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch
 SCALES = (10.0, 1.0, 0.01)
 # Beta and scale at which few, some and most of many classes have a probability.
 SUPPORTS = {"few classes": (1.4, 10.0), "some classes": (1.4, 1.0), "most classes": (5.0, 0.01)}
-SMALL = (128, 10)  # the paper's batch and classes: nothing is to be computed, so that all there is is launching
 Loss = Callable[[Tensor], Tensor]
 
 
 def cells() -> Cells:
-    """Return a cell for the host's time, and one for each size, type and scale."""
+    """Return a cell for the speed of a copy, and one for each size, type and scale."""
     grid = {
         f"{n} x {k}, {dtype}, s = {scale:g}": functools.partial(alone, measure, n, k, dtype, scale)
         for dtype, (n, k), scale in itertools.product(DTYPES, SHAPES, SCALES)
     }
     return {
         "copy": lambda progress: {"bytes_per_second": copy_bandwidth()},
-        "launch": functools.partial(alone, measure_launch),
         **grid,
     }
 
@@ -64,9 +62,9 @@ def measure(n: int, k: int, dtype: str, scale: float) -> dict[str, Any]:
     logits = torch.randn(n, k, generator=generator, device=DEVICE) * scale
     logits = logits.to(DTYPES[dtype]).requires_grad_()
     target = torch.randint(0, k, (n,), generator=generator, device=DEVICE)
-    working, failed = try_each(cross_entropies(target), lambda loss: _step(logits, loss))
+    working, failed = try_each(cross_entropies(target), lambda loss: step(logits, loss))
     losses = {**working, **ours(target)}
-    steps = [functools.partial(_step, logits, loss) for loss in losses.values()]
+    steps = [functools.partial(step, logits, loss) for loss in losses.values()]
     times = zip(losses, device_seconds(steps), wall_seconds(steps), strict=True)
     return {
         "n": n,
@@ -113,21 +111,6 @@ def kernel_speed(logits: Tensor, target: Tensor) -> float:
     return 2 * logits.numel() * logits.element_size() / seconds
 
 
-def measure_launch() -> dict[str, Any]:
-    """Measure the host's time for a loss with next to nothing to compute, forward alone and with backward."""
-    n, k = SMALL
-    logits = torch.randn(n, k, device=DEVICE, requires_grad=True)
-    target = torch.randint(0, k, (n,), device=DEVICE)
-    losses: dict[str, Loss] = {
-        "cross_entropy": functools.partial(F.cross_entropy, target=target),
-        "mgce_loss": functools.partial(mgce_loss, target=target, beta=1.4),
-    }
-    forward = wall_seconds([functools.partial(loss, logits) for loss in losses.values()])
-    both = wall_seconds([functools.partial(_step, logits, loss) for loss in losses.values()])
-    seconds = {name: {"forward": f, "both": b} for name, f, b in zip(losses, forward, both, strict=True)}
-    return {"n": n, "k": k, "seconds": seconds}
-
-
 def alone(measured: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Measure a cell in memory that is empty; the last argument, the progress of the stage, means nothing to it."""
     torch.cuda.empty_cache()
@@ -148,6 +131,7 @@ def try_each(contestants: Mapping[str, Any], step: Callable[[Any], Any]) -> tupl
     return working, failed
 
 
-def _step(logits: Tensor, loss: Loss) -> None:
+def step(logits: Tensor, loss: Loss) -> None:
+    """Compute a loss and its gradient."""
     logits.grad = None
     loss(logits).backward()
