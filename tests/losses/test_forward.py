@@ -5,10 +5,11 @@ import mpmath
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import ForwardCorrection, GCELoss, MGCELoss, NCELoss, SumLoss, TrimmedLoss
+from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, NCELoss, SumLoss, TrimmedLoss
 from mgce.functional import forward_corrected_logits, gce_loss, mgce_loss, worst_case_probs
 from mgce.noise import asymmetric, symmetric
 from oracle import probabilities
@@ -145,3 +146,87 @@ def test_one_link_may_be_said_in_two_ways():
     got = ForwardCorrection(SumLoss(losses, [1, 1, 1]), symmetric(K, 0.2))(LOGITS, TARGET)
     want = sum(ForwardCorrection(loss, symmetric(K, 0.2))(LOGITS, TARGET) for loss in losses)
     torch.testing.assert_close(got, want)
+
+
+def by_the_matrix(logits, target, T, beta):
+    """Return the loss of each row, by all entries of p T, in plain operations."""
+    q = (logits.softmax(-1) @ T).gather(-1, target[..., None])[..., 0]
+    return -q.log() if math.isinf(beta) else beta * (1 - q ** (1 / beta))
+
+
+@pytest.mark.parametrize("beta", [1.0, 3.0, math.inf])
+@pytest.mark.parametrize("least", [0.0, 1e-6])
+def test_one_column_of_the_matrix_gives_the_loss_and_gradients_of_the_whole(beta, least):
+    T = symmetric(K, 0.3).double() @ asymmetric({0: 1, 2: 3}, K, 0.3).double()
+    criterion = ForwardCorrection(GCELoss(beta=beta, reduction="none"), T)
+    criterion.least = least  # the least entry of T that is known of: the learnt matrix has one
+    criterion.double()
+    leaves = [(3 * LOGITS).requires_grad_() for _ in range(2)]
+    values = criterion(leaves[0], TARGET), by_the_matrix(leaves[1], TARGET, T, beta)
+    torch.testing.assert_close(*values, rtol=1e-13, atol=1e-14)
+    firsts = [torch.autograd.grad(v.cos().sum(), x, create_graph=True)[0] for v, x in zip(values, leaves, strict=True)]
+    torch.testing.assert_close(*firsts, rtol=1e-12, atol=1e-14)
+    seconds = [torch.autograd.grad(g.sin().sum(), x)[0] for g, x in zip(firsts, leaves, strict=True)]
+    torch.testing.assert_close(*seconds, rtol=1e-11, atol=1e-13)
+
+
+def plain_sum(weight, **options):
+    return SumLoss([GCELoss(weight, beta=math.inf, **options), GCELoss(weight, beta=2.0, **options)], [0.5, 2.0])
+
+
+@pytest.mark.parametrize("make", [CE, GCELoss, lambda *args, **kwargs: GCELoss(*args, beta=1.0, **kwargs), plain_sum])
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_one_column_has_the_options_of_the_loss(make, reduction):
+    """With a label smoothing of almost 0 the same loss needs all of p T."""
+    weight, T = torch.rand(K, dtype=torch.float64) + 0.5, symmetric(K, 0.3).double()
+    target = torch.where(TARGET == 1, -7, TARGET)
+    column, whole = (
+        ForwardCorrection(make(weight, ignore_index=-7, reduction=reduction, label_smoothing=share), T)
+        for share in (0.0, 1e-300)
+    )
+    torch.testing.assert_close(column(LOGITS, target), whole(LOGITS, target))
+    maps = LOGITS[:8].view(2, 4, K).movedim(-1, 1)
+    torch.testing.assert_close(column(maps, target[:8].view(2, 4)), whole(maps, target[:8].view(2, 4)))
+
+
+@pytest.mark.parametrize("make", [CE, GCELoss])
+def test_class_indices_cost_no_matrix_product(make):
+    """Nor do they cost k^2 numbers a row, which the other way takes where values cannot be read, as in this mode."""
+    leaf, flops = LOGITS.float().requires_grad_(), FlopCounterMode(display=False)
+    learnt = LearnedForwardCorrection(K, make())
+    with flops:
+        learnt(leaf, TARGET).backward()
+    assert flops.get_total_flops() == 0
+    with flops:
+        learnt(leaf, LOGITS.float().softmax(1)).backward()
+    assert flops.get_total_flops() > 0
+
+    largest = [0]
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            out = function(*args, **(kwargs or {}))
+            largest[0] = max(largest[0], out.numel() if isinstance(out, torch.Tensor) else 0)
+            return out
+
+    with Watch():
+        ForwardCorrection(make(), symmetric(K, 0.3))(leaf, TARGET)
+    assert largest[0] == leaf.numel()
+
+
+@pytest.mark.parametrize("wrong", [K, -1, -100])
+def test_a_label_that_is_no_class_is_named(wrong):
+    criterion = ForwardCorrection(CE(ignore_index=K + 1), symmetric(K, 0.3))
+    with pytest.raises(IndexError, match=rf"Expected `target` to be class indices in \[0, {K}\).* got {wrong}\."):
+        criterion(LOGITS, torch.where(TARGET == 1, wrong, TARGET))
+
+
+@pytest.mark.parametrize("criterion", [ForwardCorrection(CE(), symmetric(K, 0.3)), LearnedForwardCorrection(K)])
+def test_compiled_it_is_one_graph_with_the_same_gradients(criterion):
+    plain, leaves = copy.deepcopy(criterion), [LOGITS.float().requires_grad_() for _ in range(2)]
+    compiled = torch.compile(criterion, backend="aot_eager", fullgraph=True)
+    for _ in range(2):
+        for one, leaf in zip((compiled, plain), leaves, strict=True):
+            one(leaf, TARGET).backward()
+    torch.testing.assert_close(leaves[0].grad, leaves[1].grad)
+    torch.testing.assert_close(criterion.transition, plain.transition)

@@ -74,7 +74,12 @@ def _target_probs(target: Tensor, weight: Tensor | None, logits: Tensor, options
 
 def composite_softmax_loss(logits: Tensor, arguments: SoftmaxArguments) -> Tensor:
     """Compute `-a log p + b beta (1 - p^(1/beta))` with p the softmax probability of the label, for logits (N, C)."""
+    log_p = of_labels(F.log_softmax(logits, 1), arguments.target, arguments.options.ignore_index)
+    return loss_of_log_probs(log_p, arguments)
+
+
+def loss_of_log_probs(log_p: Tensor, arguments: SoftmaxArguments) -> Tensor:
+    """Compute the loss of :func:`composite_softmax_loss` from log p, in the shape of the target."""
     target, weight, options, (a, b, beta) = arguments
-    log_p = of_labels(F.log_softmax(logits, 1), target, options.ignore_index)
     scores = b * beta * expm1(log_p / beta) if b else torch.zeros_like(log_p)
     return nll_of_labels(scores + a * log_p if a else scores, target, weight, options)

@@ -11,11 +11,13 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.link.probs import worst_case_probs
-from mgce.losses.arguments import HALF_TYPES
+from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype
+from mgce.losses.composite import loss_of_log_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
 from mgce.losses.named import NamedLoss
-from mgce.losses.protocol import link_of
+from mgce.losses.protocol import link_of, terms_of
 from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
 from mgce.numerics import exponential
@@ -66,19 +68,15 @@ def forward_corrected_logits(
 
     Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
     """
-    return corrected_logits(logits, transition, beta, dim, least=0.0)
-
-
-def corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int | None, *, least: float) -> Tensor:
-    """Return the logits of :func:`forward_corrected_logits`, for a matrix whose entries are all at least `least`."""
     beta = _correctable(beta)
     dim = _validation.check_logits(logits, dim)
-    k = logits.shape[dim]
     _check_transition(transition)
-    if len(transition) != k:
-        raise ValueError(
-            expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
-        )
+    _check_classes(transition, logits.shape[dim])
+    return _corrected_logits(logits, transition, beta, dim, 0.0)
+
+
+def _corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int, least: float) -> Tensor:
+    """Return the logits of :func:`forward_corrected_logits`, for a matrix whose entries are all at least `least`."""
     x = (logits.float() if logits.dtype in HALF_TYPES else logits).movedim(dim, -1)
     mixed = _log_mixture(x, beta, transition, least)
     if beta != math.inf:
@@ -95,6 +93,9 @@ class ForwardCorrection(Wrapper):
 
     p is softmax, or, if the loss is MGCE, its worst-case probabilities. The expected loss is least if p is the
     distribution of the labels. `link` turns logits into p, the probabilities of the labels before the noise.
+
+    Against class indices, cross-entropy and GCE need one column of T for each row. A row then costs k operations, not
+    k^2. Other losses, label smoothing and class probabilities need the whole matrix.
 
     With MGCE and T the identity the loss is min(beta, MGCE). A class with p = 0 then has no gradient that could raise
     its p, and p is 0 more often the closer beta is to 1. So a class can disappear from the predictions of all rows:
@@ -138,14 +139,31 @@ class ForwardCorrection(Wrapper):
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of the forward-corrected logits against noisy labels."""
         dim = check_input(self.loss, input)
+        _check_classes(self.transition, input.shape[dim])
         beta = _correctable(self.link.beta)
 
         def corrected(logits: Tensor, target: Tensor) -> Tensor:
-            mixed = corrected_logits(logits, self.transition, beta, dim, least=self.least)
-            loss: Tensor = self.loss(mixed, target)
+            terms = terms_of(self.loss) if is_indices(target) else None
+            if terms is not None:
+                return self._of_labels(logits.movedim(dim, -1), target, *terms)
+            loss: Tensor = self.loss(_corrected_logits(logits, self.transition, beta, dim, self.least), target)
             return loss
 
         return in_float32(self.loss, corrected, input, target)
+
+    def _of_labels(self, logits: Tensor, target: Tensor, loss: Any, terms: SoftmaxTerms) -> Tensor:
+        """Compute the loss from the probability of each row's label alone: p times the label's column of T."""
+        options = LossOptions(loss.ignore_index, loss.reduction)
+        check_arguments(logits, target, loss.weight, options, dim=-1)
+        x = logits.float() if logits.dtype in HALF_TYPES else logits
+        column = columns(self.transition, target, options.ignore_index).to(x.dtype).view(x.shape)
+        if self.least > LEAST_MIXED:
+            log_q = (x.softmax(-1) * column).sum(-1).log()
+        else:
+            log_q = _log_sum_exp(F.log_softmax(x, -1) + _log(column), -1)
+        target = target.reshape(log_q.shape)  # of one row, it may be (1,) too
+        value = loss_of_log_probs(log_q, SoftmaxArguments(target, loss.weight, options, terms))
+        return value.to(result_dtype(logits, target, loss.weight))
 
     @property
     def link(self) -> MinimaxLink:
@@ -164,6 +182,29 @@ def _correctable(beta: object) -> float:
     if isinstance(number, Tensor) or number == 1:
         raise ValueError(expected("beta", "one number above 1, where p determines logits", beta))
     return number if number <= torch.finfo(torch.float32).max else math.inf
+
+
+def is_indices(target: object) -> bool:
+    """Return whether a target is a tensor of class indices."""
+    return isinstance(target, Tensor) and not target.is_floating_point()
+
+
+def columns(transition: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """Return T[:, y], the column of T of each label y, shape (n, k); those of ignored labels say nothing."""
+    target = target.flatten().long()
+    try:
+        return transition.T.index_select(0, torch.where(target == ignore_index, 0, target))
+    except IndexError:
+        k = len(transition)
+        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
+        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+
+
+def _check_classes(transition: Tensor, k: int) -> None:
+    if len(transition) != k:
+        raise ValueError(
+            expected("transition", f"of shape ({k}, {k}), one row for each class", tuple(transition.shape))
+        )
 
 
 def _check_transition(transition: Tensor) -> None:
@@ -200,14 +241,14 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Te
             return mixed.log().to(x.dtype)
     if beta != math.inf:
         log_p = _log(p)
-    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)))
+    return _log_sum_exp(log_p.unsqueeze(-1) + _log(transition.to(x.dtype)), -2)
 
 
-def _log_sum_exp(x: Tensor) -> Tensor:
-    """Return `x.logsumexp(-2)`, with derivative 0 where all terms are -inf; PyTorch's own derivative is NaN there."""
-    top = x.detach().amax(-2, keepdim=True)
+def _log_sum_exp(x: Tensor, dim: int) -> Tensor:
+    """Return `x.logsumexp(dim)`, with derivative 0 where all terms are -inf; PyTorch's own derivative is NaN there."""
+    top = x.detach().amax(dim, keepdim=True)
     top = torch.where(top == -torch.inf, 0, top)
-    return _log(torch.exp(x - top).sum(-2)) + top.squeeze(-2)
+    return _log(torch.exp(x - top).sum(dim)) + top.squeeze(dim)
 
 
 def _corrected(loss: nn.Module, transition: Any) -> ForwardCorrection:

@@ -10,7 +10,7 @@ from torch import Tensor, distributed, nn
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.forward import ForwardCorrection
+from mgce.losses.forward import ForwardCorrection, columns, is_indices
 from mgce.losses.modules import GCELoss
 from mgce.losses.protocol import ignore_index_of
 from mgce.losses.wrapping import check_input
@@ -114,33 +114,41 @@ class LearnedForwardCorrection(ForwardCorrection):
             # Where there is no mixed precision, as on the device `meta`, it cannot be left out either.
             exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
             with torch.no_grad(), exact:  # in float16, the probability of a label would be rounded to 0
-                self._learn(*self._rows(input.detach(), target, dim))
+                logits = input.detach().float() if input.dtype in HALF_TYPES else input.detach()
+                p = self.link(logits).float().movedim(dim, -1).reshape(-1, k)
+                if is_indices(target):
+                    self._learn(*self._of_indices(p, target.flatten().long()))
+                else:
+                    self._learn(*self._of_probs(p, target.movedim(dim, -1).reshape(-1, k).float()))
         return value
 
-    def _rows(self, input: Tensor, target: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        """Return p and the one-hot label (or the class probabilities) of each row, both (n, k) in float32.
+    def _of_indices(self, p: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the weighted counts (k, k) of rows of probabilities p (n, k), and the number of rows.
 
-        The label of a row that is not to be counted is 0 for all classes: an ignored row, or one of infinite logits.
+        Neither ignored rows nor rows of infinite logits count.
         """
-        k = len(self.transition)
-        logits = input.float() if input.dtype in HALF_TYPES else input
-        p = self.link(logits).float().movedim(dim, -1).reshape(-1, k)
-        if target.is_floating_point():
-            given = target.movedim(dim, -1).reshape(-1, k).float()
-        else:
-            label = target.reshape(-1, 1)
-            given = (label == torch.arange(k, device=label.device)) & (label != ignore_index_of(self.loss))
-        finite = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
-        return torch.where(finite, p, 1 / k), torch.where(finite, given.float(), 0)
+        ignored = ignore_index_of(self.loss)
+        rows = (label != ignored) & p.sum(1).isfinite()
+        weight = p.amax(1) ** TRUST
+        right = p**SHARPNESS * columns(self.transition.float(), label, ignored)
+        right = torch.where(rows[:, None], right * (weight / right.sum(1))[:, None], 0)
+        label = torch.where(rows, label, 0)
+        if right.is_cuda:  # there, sums by index are rounded in an order that changes from run to run
+            one_hot = label[:, None] == torch.arange(p.shape[1], device=p.device)
+            return right.T @ one_hot.float(), rows.sum()
+        return torch.zeros_like(self.transition, dtype=right.dtype).index_add(0, label, right).T, rows.sum()
 
-    def _learn(self, p: Tensor, given: Tensor) -> None:
-        """Count the rows of a batch, and estimate T anew, in float32."""
-        transition = self.transition.float()
-        sharp = p**SHARPNESS
+    def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what `_of_indices` does, for class probabilities (n, k); the number of rows is their sum."""
+        rows = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
+        p, given = torch.where(rows, p, 1 / p.shape[1]), torch.where(rows, given, 0)
+        transition, sharp = self.transition.float(), p**SHARPNESS
         weight = p.amax(1, keepdim=True) ** TRUST
         # The sum over rows of w r, without a matrix for each row: r_ic / T_cy = sharp_ic / sum_d sharp_id T_dy.
-        new = transition * (sharp.T @ (weight * given / (sharp @ transition)))
-        seen = given.sum()
+        return transition * (sharp.T @ (weight * given / (sharp @ transition))), given.sum()
+
+    def _learn(self, new: Tensor, seen: Tensor) -> None:
+        """Add the counts of a batch of so many rows, and estimate T anew, in float32."""
         if distributed.is_available() and distributed.is_initialized():
             distributed.all_reduce(new)
             distributed.all_reduce(seen)

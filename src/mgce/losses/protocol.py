@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.kernels.options import SoftmaxTerms
 from mgce.losses.base import Criterion
 from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 
@@ -69,6 +70,20 @@ def ignore_index_of(loss: nn.Module) -> int:
     """Return the `ignore_index` of a loss, or of the first loss inside it that has one; else PyTorch's default."""
     said_first = (index for part in computed(loss) if isinstance(index := said(part, "ignore_index"), int))
     return next(said_first, IGNORED)
+
+
+def terms_of(loss: nn.Module) -> tuple[Any, SoftmaxTerms] | None:
+    """Return the loss whose options count, and the numbers by which it depends on the label's probability.
+
+    None if the loss depends on more of a row than the softmax probability of its label.
+    """
+    if type(loss) is nn.CrossEntropyLoss:
+        one, terms = loss, SoftmaxTerms(1.0, 0.0, 1.0)
+    elif isinstance(loss, Criterion):
+        one, terms = next(iter(loss.parts()), loss), loss.softmax_terms()
+    else:
+        return None
+    return None if terms is None or one.label_smoothing else (one, terms)
 
 
 def own_link(loss: nn.Module) -> nn.Module | None:
