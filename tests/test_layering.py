@@ -55,7 +55,7 @@ ROOMS = {
         "modules",
         "protocol scored_module",
         "wrapping",
-        "sums",
+        "remembering sums",
         "capped clipped indexed multi_label reweighted scale symmetric tempered trimmed",
         "normalized forward temperature bootstrapped early_learning self_adaptive",
         "asymmetric",

@@ -77,6 +77,7 @@ TESTED_IN = {
     "training/indexed_dataset": "losses/test_indexed.py",
     "training/memorising": "training/test_keeper.py",
     "losses/nll": "losses/test_gce_loss.py",
+    "losses/remembering": "losses/test_indexed.py",
     "losses/scale": "losses/test_protocol.py",
     "losses/scored": "losses/test_presets.py",
     "losses/scored_module": "losses/test_presets.py",

@@ -53,7 +53,7 @@ def test_the_mean_is_that_of_the_losses_of_rows_that_are_not_ignored(make):
     torch.testing.assert_close(found["sum"], found["none"].sum())
     torch.testing.assert_close(found["mean"], found["none"].sum() / 5)  # at first all weights are 1
     for name, value in criterion.state_dict().items():
-        if isinstance(value, torch.Tensor) and name not in ("right",):
+        if isinstance(value, torch.Tensor) and name not in ("right", "left_out"):
             assert value[7].isnan() if name == "losses" else not value[7].any()  # the ignored row was row 7
 
 
@@ -205,3 +205,114 @@ def test_targets_replace_labels_or_are_appended():
 def test_targets_that_do_not_fit_are_one_sentence(targets, message):
     with pytest.raises((TypeError, ValueError), match=message):
         IndexedDataset(TensorDataset(torch.zeros(3)), targets)
+
+
+def overflowed():
+    """Return logits of six rows: NaN, +inf and a class that is masked by -inf are in rows 0, 1 and 2."""
+    logits = BATCH[0].clone()
+    logits[0, 1], logits[1, 2], logits[2, 0] = torch.nan, torch.inf, -torch.inf
+    return logits
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_rows_that_overflowed_are_not_remembered_but_counted_and_said(make):
+    """A scaler of mixed precision skips such a step. Later steps have to go on as if the rows had not been there."""
+    _, target, index = BATCH
+    target = torch.where(torch.arange(6) == 2, 1, target)  # not the masked class
+    options = {} if make is ELRLoss else {"start": 1}
+    whole, part = (make(ROWS, K, reduction="none", **options) for _ in range(2))
+    for criterion in (whole, part):
+        criterion(BATCH[0], target, index)
+    assert "left_out" not in repr(whole)
+    losses = whole(overflowed(), target, index)
+    assert losses[:2].isnan().all() and losses[2:].isfinite().all()
+    part(overflowed()[2:], target[2:], index[2:])
+    for name, value in part.state_dict().items():
+        if name not in ("left_out", "_extra_state"):
+            torch.testing.assert_close(whole.state_dict()[name], value, equal_nan=True)
+    assert whole.left_out == 2 and "left_out=2" in repr(whole) and part.left_out == 0
+    whole(overflowed(), torch.where(torch.arange(6) < 2, -100, target), index)  # rows without a label
+    assert whole.left_out == 2
+    again = make(ROWS, K, **options)
+    again.load_state_dict(whole.state_dict())
+    assert again.left_out == 2
+    state = whole.state_dict()
+    del state["left_out"]  # of an earlier build
+    make(ROWS, K, **options).load_state_dict(state)
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_a_training_goes_on_after_a_batch_whose_step_was_skipped(make):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(120, 8, generator=generator)
+    y, line = x[:, :K].argmax(1), nn.Linear(8, K)
+    criterion, optimizer = make(120, K), torch.optim.SGD(line.parameters(), 0.1)
+    steps = []
+    for epoch in range(7):
+        for step, rows in enumerate(torch.randperm(120, generator=generator).split(20)):
+            loss = criterion(line(x[rows]) * (torch.inf if (epoch, step) == (1, 2) else 1), y[rows], rows)
+            steps.append(bool(loss.isfinite()))
+            optimizer.zero_grad()
+            loss.backward()
+            if steps[-1]:
+                optimizer.step()
+    assert [number for number, finite in enumerate(steps) if not finite] == [8]
+    assert criterion.left_out == 20
+
+
+@pytest.mark.parametrize("make", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_inside_a_network_of_another_dtype_the_state_stays_in_float32(make, dtype):
+    """Lightning's bf16-true also makes that dtype the default one."""
+    options = {} if make is ELRLoss else {"start": 1}
+    x, target, index = torch.randn(ROWS, 5), torch.arange(ROWS) % K, torch.arange(ROWS)
+    torch.set_default_dtype(dtype)
+    try:
+        model = nn.ModuleDict({"line": nn.Linear(5, K), "loss": make(ROWS, K, **options)}).to(dtype)
+        plain, precise = make(ROWS, K, **options), model["loss"]
+        for _ in range(3):
+            logits = model["line"](x.to(dtype))
+            loss = precise(logits, target, index)
+            assert loss.dtype == dtype
+            loss.backward()
+            plain(logits.detach().float(), target, index)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for name, value in plain.named_buffers():
+        assert dict(precise.named_buffers())[name].dtype == value.dtype in (torch.float32, torch.int32, torch.int64)
+        # The loss that soft bootstrapping stores is one in the dtype of the logits.
+        exact = name != "losses" and make is not SoftBootstrapLoss
+        rounding = {} if exact else {"rtol": 0.05, "atol": 0.05}
+        torch.testing.assert_close(dict(precise.named_buffers())[name], value, equal_nan=True, **rounding)
+
+
+@pytest.mark.parametrize("make", [SelfAdaptiveLoss, SoftBootstrapLoss])
+@pytest.mark.parametrize("weight", [None, torch.tensor([1.0, 2.0, 3.0])])
+def test_a_masked_class_is_as_if_it_were_not_there(make, weight):
+    logits, target, index = BATCH[0].clone(), torch.tensor([0, 1, 1, 0, 0, 1]), BATCH[2]
+    logits[:, 2] = -torch.inf
+    with_it, without = (
+        make(ROWS, k, nn.CrossEntropyLoss(None if weight is None else weight[:k], reduction="none"), start=1)
+        for k in (K, K - 1)
+    )
+    for _ in range(3 * ROWS // 6 + 1):
+        leaves = logits.clone().requires_grad_(), logits[:, :2].clone().requires_grad_()
+        values = with_it(leaves[0], target, index), without(leaves[1], target, index)
+        torch.testing.assert_close(*values)
+        for value in values:
+            value.backward()
+        torch.testing.assert_close(leaves[0].grad[:, :2], leaves[1].grad)
+        assert (leaves[0].grad[:, 2] == 0).all()
+
+
+@pytest.mark.parametrize("make", LOSSES)
+def test_compiled_it_learns_the_same(make):
+    options = {} if make is ELRLoss else {"start": 1}
+    plain, inside = make(ROWS, K, **options), make(ROWS, K, **options)
+    compiled = torch.compile(inside, backend="aot_eager")
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(4):
+        batch = torch.randn(ROWS, K, generator=generator), torch.arange(ROWS) % K, torch.arange(ROWS)
+        torch.testing.assert_close(compiled(*batch), plain(*batch))
+    for name, value in plain.named_buffers():
+        torch.testing.assert_close(dict(inside.named_buffers())[name], value, equal_nan=True)

@@ -288,3 +288,29 @@ def test_symmetric_noise_does_not_move_predictions():
         optimizer.step()
     assert (table.argmax(1) == torch.arange(K)).all()
     assert log_softmax(table.detach().numpy(), 1).diagonal().min() > np.log(0.7)
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_rows_that_are_left_out_are_counted_and_said(soft):
+    criterion, logits, target = LearnedForwardCorrection(K, window=WINDOW), LOGITS.clone(), TARGET.clone()
+    target[3] = -100
+    logits[[1, 3]] = torch.nan  # of the second, nothing was to be learnt
+    given = (nn.functional.one_hot(target.clamp(min=0), K).double() * 0.7 + 0.1) * (target >= 0)[:, None]
+    for calls in (1, 2):
+        criterion(logits, given if soft else target)
+        assert criterion.left_out == calls and f"left_out={calls}" in repr(criterion)
+    state = criterion.state_dict()
+    del state["left_out"]  # of an earlier build
+    criterion.load_state_dict(state)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_inside_a_network_of_another_dtype_the_matrix_stays_in_float32(dtype):
+    plain, inside = LearnedForwardCorrection(K), LearnedForwardCorrection(K)
+    nn.ModuleDict({"loss": inside}).to(dtype)
+    for _ in range(50):
+        logits = LOGITS.to(dtype)
+        inside(logits, TARGET)
+        plain(logits.float(), TARGET)
+    for name, value in plain.named_buffers():
+        torch.testing.assert_close(dict(inside.named_buffers())[name], value)

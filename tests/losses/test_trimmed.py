@@ -478,3 +478,25 @@ def test_what_is_left_out_may_be_infinite():
     criterion.loss.forward = lambda input, target: losses
     criterion(logits, target).backward()
     assert losses.grad.tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])  # the second has no kernel
+def test_losses_that_are_no_numbers_are_counted_and_said(dtype):
+    criterion = TrimmedLoss(nn.CrossEntropyLoss(reduction="none"), 0.3, 3)
+    logits, target = torch.randn(9, 3).to(dtype), torch.arange(9) % 3
+    assert "left_out" not in repr(criterion)
+    logits[:2], target[0] = torch.nan, -100
+    criterion(logits, target)
+    assert criterion.left_out == 1 and "left_out=1" in repr(criterion)
+    assert criterion.recent.count[:3].tolist() == [2, 2, 3] and not criterion.recent.losses[:-1, :-1].isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_inside_a_network_of_another_dtype_the_losses_stay_in_float32(dtype):
+    plain, inside = (TrimmedLoss(nn.CrossEntropyLoss(reduction="none"), 0.3, 3) for _ in range(2))
+    nn.ModuleDict({"loss": inside}).to(dtype)
+    for _ in range(5):
+        logits, target = torch.randn(30, 3).to(dtype), torch.arange(30) % 3
+        torch.testing.assert_close(inside(logits, target), plain(logits, target))
+    for name, value in plain.named_buffers():
+        assert torch.equal(dict(inside.named_buffers())[name], value)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.indexed import IndexedLoss, from_all_processes, probabilities
+from mgce.losses.indexed import IndexedLoss, against_probs, from_all_processes, probabilities
 
 # The mixture of DivideMix: ten to twenty steps are enough for two components, and the least variance keeps a component
 # from shrinking to a single loss, with losses scaled to [0, 1].
@@ -37,7 +37,8 @@ class SoftBootstrapLoss(IndexedLoss):
 
     Attributes:
         right: the probabilities :math:`w_i`, a buffer (n,); 1 before `start` epochs are over.
-        losses: the last loss of each row, a buffer (n,); NaN for a row that was not seen.
+        losses: the last loss of each row, a buffer (n,) of float32; NaN for a row that was not seen.
+        left_out: number of rows whose loss was NaN, and was not stored; a buffer ().
 
     Shape:
         As for :class:`mgce.ELRLoss`.
@@ -74,53 +75,78 @@ class SoftBootstrapLoss(IndexedLoss):
         super().__init__(loss, num_rows, num_classes, reduction)
         _validation.check_count("start", start)
         self.start = int(start)
-        self._seen = 0  # rows so far, of all epochs; no buffer, so that no step waits for a device
-        self.register_buffer("losses", torch.full((self.num_rows,), torch.nan))
-        self.register_buffer("right", torch.ones(self.num_rows))
+        # Rows so far, of all epochs: on the CPU, so that no step waits for a device, and a tensor, since a number would
+        # be compiled anew at each step.
+        self._seen = torch.zeros((), dtype=torch.int64, device="cpu")
+        self.register_buffer("losses", torch.full((self.num_rows,), torch.nan, dtype=torch.float32))
+        self.register_buffer("right", torch.ones(self.num_rows, dtype=torch.float32))
 
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, None]:
         losses: Tensor = self.loss(input, target)
         # Rows without a label count as seen, or epochs would be longer than those of the training loop.
-        seen, new = from_all_processes(index, torch.where(rows, losses.detach().float(), torch.nan))
-        self.losses[seen] = new
+        seen, new, labelled = from_all_processes(index, losses.detach().float(), rows)
+        known = labelled & ~new.isnan()
+        self.left_out += (labelled & new.isnan()).sum()
+        self.losses[seen[known]] = new[known].to(self.losses.dtype)
         right = self.right[index]
-        self._count(len(seen))
-        if self._seen <= self.start * self.num_rows:
+        if self._count(len(seen)) <= self.start * self.num_rows:
             return losses, None
         given = probabilities(target, self.num_classes, rows)
         mixed = right[:, None] * given + (1 - right[:, None]) * input.detach().float().softmax(1)
-        return self.loss(input, mixed.to(input.dtype)), None
+        return against_probs(self.loss, input, mixed.to(input.dtype)), None
 
-    def _count(self, rows: int) -> None:
-        """Count rows; at the end of an epoch after the first `start`, fit the mixture anew."""
-        epochs = self._seen // self.num_rows
+    def _count(self, rows: int) -> int:
+        """Count rows; at the end of an epoch after the first `start`, fit the mixture anew. Return the rows so far."""
+        before = int(self._seen)
         self._seen += rows
-        if self.start <= self._seen // self.num_rows != epochs:
-            known = ~self.losses.isnan()
-            probs = _of_smaller(self.losses[known].cpu().numpy())
-            self.right[known] = torch.from_numpy(probs).to(self.right)
+        if self.start <= (before + rows) // self.num_rows != before // self.num_rows:
+            self.right.copy_(probably_right(self.losses.float(), self.right.float()))
+        return before + rows
 
     def get_extra_state(self) -> int:
         """Return the number of rows seen, for the `state_dict`."""
-        return self._seen
+        return int(self._seen)
 
     def set_extra_state(self, state: int) -> None:
         """Take the number of rows seen from a `state_dict`."""
-        self._seen = int(state)
+        self._seen.fill_(state)
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
         return f"{super().extra_repr()}, start={self.start}"
 
 
+@torch.library.custom_op("mgce::probably_right", mutates_args=())
+def probably_right(losses: Tensor, before: Tensor) -> Tensor:
+    """Return the probability of each row to be right, from the last losses (n,), as one operator for compilers.
+
+    Rows with the loss NaN keep the probability that they have.
+    """
+    known = ~losses.isnan()
+    right = before.clone()
+    right[known] = torch.from_numpy(_of_smaller(losses[known].cpu().numpy())).to(right)
+    return right
+
+
+@probably_right.register_fake
+def _(losses: Tensor, before: Tensor) -> Tensor:
+    return torch.empty_like(before)
+
+
 def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the probability of each loss (n,) to be of the component with the smaller mean; 1 if all are equal."""
+    """Return the probability of each loss (n,) to be of the component with the smaller mean; 1 if all are equal.
+
+    Infinite losses are those of labels that a network excludes. They are of the other component, and not fitted to.
+    """
     from sklearn.mixture import GaussianMixture  # here, since it takes a second to import
 
-    finite = np.nan_to_num(losses.astype(np.float64), posinf=float(np.finfo(np.float32).max))
-    scale = np.ptp(finite)
-    if len(finite) < 2 or scale == 0:
-        return np.ones(len(finite))
-    column = ((finite - finite.min()) / scale)[:, None]
+    finite = np.isfinite(losses)
+    probs = finite.astype(np.float64)
+    known = losses[finite].astype(np.float64)
+    scale = np.ptp(known) if len(known) else 0
+    if scale == 0:
+        return probs
+    column = ((known - known.min()) / scale)[:, None]
     mixture = GaussianMixture(**MIXTURE).fit(column)
-    return np.asarray(mixture.predict_proba(column)[:, mixture.means_[:, 0].argmin()])
+    probs[finite] = mixture.predict_proba(column)[:, mixture.means_[:, 0].argmin()]
+    return probs

@@ -29,6 +29,10 @@ class ELRLoss(IndexedLoss):
         momentum: :math:`\mu` in [0, 1]. Published: 0.7 for CIFAR-10, 0.9 for CIFAR-100.
         reduction: `"mean"`, `"sum"` or `"none"`.
 
+    Attributes:
+        targets: :math:`t_i`, a buffer (n, k) of float32, in a network of any dtype.
+        left_out: number of rows that were not taken up, since a logit of them is NaN or +inf; a buffer ().
+
     Shape:
         `criterion(logits, target, index)` with logits (n, k), class indices (n,) or class probabilities (n, k), and
         indices (n,): see :class:`mgce.IndexedDataset`. In `eval` mode the inner loss alone, for which no index is
@@ -65,13 +69,14 @@ class ELRLoss(IndexedLoss):
         _validation.check_number("strength", strength, 0)
         _validation.check_fraction("momentum", momentum)
         self.strength, self.momentum = float(strength), float(momentum)
-        self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes))
+        self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes, dtype=torch.float32))
 
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, None]:
         probs = input.float().softmax(1).clamp(LEAST, 1 - LEAST)
         own = probs.detach() / probs.detach().sum(1, keepdim=True)
-        seen, new = from_all_processes(index[rows], own[rows])
-        self.targets[seen] = self.momentum * self.targets[seen] + (1 - self.momentum) * new
+        seen, new = self._learnt(*from_all_processes(index[rows], own[rows]))
+        moved = self.momentum * self.targets[seen] + (1 - self.momentum) * new
+        self.targets[seen] = moved.to(self.targets.dtype)
         agreement = (self.targets[index] * probs).sum(1)
         losses: Tensor = self.loss(input, target)
         return losses + (self.strength * torch.log1p(-agreement)).to(losses.dtype), None

@@ -18,6 +18,7 @@ from mgce.losses.composite import loss_of_log_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
 from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import link_of, terms_of
+from mgce.losses.remembering import Precise
 from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
 from mgce.numerics import exponential
@@ -85,7 +86,7 @@ def _corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int,
     return mixed.movedim(-1, dim).to(logits.dtype)
 
 
-class ForwardCorrection(Wrapper):
+class ForwardCorrection(Wrapper, Precise):
     r"""Forward correction: apply a loss to the predicted distribution of the noisy labels, given the noise matrix.
 
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f) T,
@@ -107,7 +108,8 @@ class ForwardCorrection(Wrapper):
     Args:
         loss: a module that takes logits and targets, whose `link` is softmax or that of MGCE. Half types are corrected
             in float32, with the exception described in :class:`mgce.LogitScale`.
-        transition: T, shape (k, k), rows that sum to one; kept as a buffer. :mod:`mgce.noise` makes such matrices.
+        transition: T, shape (k, k), rows that sum to one; a buffer, which keeps its dtype where a network is moved to
+            another. :mod:`mgce.noise` makes such matrices.
 
     Raises:
         TypeError, ValueError: if `loss` has another link or beta = 1, or `transition` is not a transition matrix.

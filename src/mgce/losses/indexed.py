@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
@@ -9,12 +11,14 @@ from torch.nn import functional as F
 from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE
+from mgce.losses.functional import gce_loss
+from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
 LARGEST_BUFFER = 10**10  # numbers, 40 GB
 
 
-class IndexedLoss(Wrapper):
+class IndexedLoss(Wrapper, Remembering):
     """A loss that remembers something of each training row, and is called with the indices of the rows of a batch.
 
     In `train` mode a call needs the indices. In `eval` mode it is the inner loss, without them.
@@ -86,6 +90,12 @@ class IndexedLoss(Wrapper):
         """
         raise NotImplementedError
 
+    def _learnt(self, index: Tensor, probs: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
+        """Return the indices and values of rows with finite probabilities (n, k); count the other rows."""
+        finite = probs.sum(1).isfinite()
+        self.left_out += (~finite).sum()
+        return tuple(tensor[finite] for tensor in (index, probs, *values))
+
     def _checked(self, index: Tensor | None, input: Tensor) -> Tensor:
         """Return the indices as int64 on the device of the logits; raise if they are not indices of these rows."""
         if index is None:
@@ -107,8 +117,8 @@ class IndexedLoss(Wrapper):
         self.reduction = reduction
 
     def extra_repr(self) -> str:
-        """Return the sizes for `repr`."""
-        return f"num_rows={self.num_rows}, num_classes={self.num_classes}"
+        """Return for `repr` the sizes, and the number of rows that were left out, if there are any."""
+        return f"num_rows={self.num_rows}, num_classes={self.num_classes}{self.said_left_out()}"
 
 
 class AcceptsIndex(Wrapper):
@@ -125,6 +135,17 @@ def probabilities(target: Tensor, num_classes: int, rows: Tensor) -> Tensor:
     if target.is_floating_point():
         return target.float()
     return F.one_hot(torch.where(rows, target.long(), 0), num_classes).float() * rows[:, None]
+
+
+def against_probs(loss: nn.Module, input: Tensor, probs: Tensor) -> Tensor:
+    """Compute a loss against class probabilities, to which a class with the logit -inf and no probability adds nothing.
+
+    PyTorch's cross-entropy multiplies 0 by infinity there.
+    """
+    if type(loss) is nn.CrossEntropyLoss and not loss.label_smoothing:
+        return gce_loss(input, probs, loss.weight, loss.ignore_index, loss.reduction, beta=math.inf)
+    value: Tensor = loss(input, probs)
+    return value
 
 
 def from_all_processes(index: Tensor, *values: Tensor) -> tuple[Tensor, ...]:

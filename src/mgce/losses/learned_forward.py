@@ -13,6 +13,7 @@ from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.forward import ForwardCorrection, columns, is_indices
 from mgce.losses.modules import GCELoss
 from mgce.losses.protocol import ignore_index_of
+from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import check_input
 
 # Of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already explains most
@@ -34,7 +35,7 @@ LEAST = 1e-6
 ROWS_PER_CLASS, ROWS = 100, 1000
 
 
-class LearnedForwardCorrection(ForwardCorrection):
+class LearnedForwardCorrection(ForwardCorrection, Remembering):
     r"""Forward correction with a noise matrix T that is learnt from the network's own predictions; nothing is known.
 
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f)\, T, \qquad
@@ -50,8 +51,8 @@ class LearnedForwardCorrection(ForwardCorrection):
     Use it if labels of some classes are mostly given one other label: such noise misleads a loss that knows nothing of
     T. `link` turns logits into p, the probabilities of the labels before the noise. No index of rows is needed.
 
-    T is computed in float32, also in mixed precision. Rows with a logit of NaN or +inf are not counted; -inf masks a
-    class.
+    T is kept in float32, also in mixed precision and in a network of another dtype. Rows with a logit of NaN or +inf
+    are left out, and `left_out` is their number; -inf masks a class.
 
     T is learnt if most labels of each class are right. With nearly as many wrong labels a class can disappear: no row
     is predicted as that class, and the sum of its row of `counts` is near 0. So check these sums after training.
@@ -68,6 +69,7 @@ class LearnedForwardCorrection(ForwardCorrection):
     Attributes:
         transition: T, a buffer (k, k): T[c, y] is the estimated probability that class c is labelled y.
         counts: the weighted counts of rows that T is computed from, which fade, a buffer (k, k).
+        left_out: number of rows with a label that were not counted, since a number of them is not finite, a buffer ().
 
     Shape:
         As for `loss`: logits with k classes; class indices or class probabilities. Ignored rows are not counted.
@@ -98,7 +100,7 @@ class LearnedForwardCorrection(ForwardCorrection):
         if window is not None:
             _validation.check_count("window", window)
         k = int(num_classes)
-        self_and_others = torch.full((k, k), (1 - START) / (k - 1)).fill_diagonal_(START)
+        self_and_others = torch.full((k, k), (1 - START) / (k - 1), dtype=torch.float32).fill_diagonal_(START)
         super().__init__(GCELoss(beta=BETA) if loss is None else loss, self_and_others)
         self.window = max(ROWS, ROWS_PER_CLASS * k) if window is None else int(window)
         self.register_buffer("counts", self_and_others * (self.window / k))
@@ -122,47 +124,52 @@ class LearnedForwardCorrection(ForwardCorrection):
                     self._learn(*self._of_probs(p, target.movedim(dim, -1).reshape(-1, k).float()))
         return value
 
-    def _of_indices(self, p: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the weighted counts (k, k) of rows of probabilities p (n, k), and the number of rows.
+    def _of_indices(self, p: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the weighted counts (k, k) of rows, their number, and that of the rows that are left out.
 
-        Neither ignored rows nor rows of infinite logits count.
+        Rows with probabilities p (n, k) that are no numbers are left out. Ignored rows are in neither number.
         """
         ignored = ignore_index_of(self.loss)
-        rows = (label != ignored) & p.sum(1).isfinite()
+        labelled, finite = label != ignored, p.sum(1).isfinite()
+        rows, left_out = labelled & finite, (labelled & ~finite).sum()
         weight = p.amax(1) ** TRUST
         right = p**SHARPNESS * columns(self.transition.float(), label, ignored)
         right = torch.where(rows[:, None], right * (weight / right.sum(1))[:, None], 0)
         label = torch.where(rows, label, 0)
         if right.is_cuda:  # there, sums by index are rounded in an order that changes from run to run
             one_hot = label[:, None] == torch.arange(p.shape[1], device=p.device)
-            return right.T @ one_hot.float(), rows.sum()
-        return torch.zeros_like(self.transition, dtype=right.dtype).index_add(0, label, right).T, rows.sum()
+            return right.T @ one_hot.float(), rows.sum(), left_out
+        none = torch.zeros_like(self.transition, dtype=right.dtype)
+        return none.index_add(0, label, right).T, rows.sum(), left_out
 
-    def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+    def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return what `_of_indices` does, for class probabilities (n, k); the number of rows is their sum."""
         rows = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
+        left_out = (~rows[:, 0] & given.any(1)).sum()
         p, given = torch.where(rows, p, 1 / p.shape[1]), torch.where(rows, given, 0)
         transition, sharp = self.transition.float(), p**SHARPNESS
         weight = p.amax(1, keepdim=True) ** TRUST
         # The sum over rows of w r, without a matrix for each row: r_ic / T_cy = sharp_ic / sum_d sharp_id T_dy.
-        return transition * (sharp.T @ (weight * given / (sharp @ transition))), given.sum()
+        new = transition * (sharp.T @ (weight * given / (sharp @ transition)))
+        return new, given.sum(), left_out
 
-    def _learn(self, new: Tensor, seen: Tensor) -> None:
+    def _learn(self, new: Tensor, seen: Tensor, left_out: Tensor) -> None:
         """Add the counts of a batch of so many rows, and estimate T anew, in float32."""
         if distributed.is_available() and distributed.is_initialized():
-            distributed.all_reduce(new)
-            distributed.all_reduce(seen)
+            for one in (new, seen, left_out):
+                distributed.all_reduce(one)
+        self.left_out = _outside_transforms(self.left_out + left_out)
         counts = self.counts.float() * (1 - seen / self.window).clamp(min=0) + new
         # New tensors, not the old ones changed: losses whose gradients are still to come need the old T.
         self.counts = _outside_transforms(counts)
         k = len(counts)
-        with_prior = self.counts + PRIOR * torch.eye(k, device=counts.device)
+        with_prior = self.counts + PRIOR * torch.eye(k, dtype=counts.dtype, device=counts.device)
         shares = with_prior / with_prior.sum(1, keepdim=True)
         self.transition = _outside_transforms(LEAST + (1 - k * LEAST) * shares)
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
-        return f"num_classes={len(self.transition)}, window={self.window}"
+        return f"num_classes={len(self.transition)}, window={self.window}{self.said_left_out()}"
 
 
 def _outside_transforms(tensor: Tensor) -> Tensor:

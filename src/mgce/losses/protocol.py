@@ -77,12 +77,10 @@ def terms_of(loss: nn.Module) -> tuple[Any, SoftmaxTerms] | None:
 
     None if the loss depends on more of a row than the softmax probability of its label.
     """
-    if type(loss) is nn.CrossEntropyLoss:
-        one, terms = loss, SoftmaxTerms(1.0, 0.0, 1.0)
-    elif isinstance(loss, Criterion):
+    one: Any = loss
+    terms = SoftmaxTerms(1.0, 0.0, 1.0) if type(loss) is nn.CrossEntropyLoss else None
+    if isinstance(loss, Criterion):
         one, terms = next(iter(loss.parts()), loss), loss.softmax_terms()
-    else:
-        return None
     return None if terms is None or one.label_smoothing else (one, terms)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.indexed import IndexedLoss, from_all_processes, probabilities
+from mgce.losses.indexed import IndexedLoss, against_probs, from_all_processes, probabilities
 
 
 class SelfAdaptiveLoss(IndexedLoss):
@@ -26,6 +26,10 @@ class SelfAdaptiveLoss(IndexedLoss):
             memorises, and it had better be after it has learnt something.
         momentum: :math:`\mu` in [0, 1]. Published: 0.9.
         reduction: `"mean"`, `"sum"` or `"none"`.
+
+    Attributes:
+        targets: :math:`t_i`, a buffer (n, k) of float32, in a network of any dtype.
+        left_out: number of rows that were not taken up, since a logit of them is NaN or +inf; a buffer ().
 
     Shape:
         As for :class:`mgce.ELRLoss`.
@@ -61,21 +65,22 @@ class SelfAdaptiveLoss(IndexedLoss):
         _validation.check_count("start", start, minimum=0)
         _validation.check_fraction("momentum", momentum)
         self.start, self.momentum = int(start), float(momentum)
-        self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes))
+        self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes, dtype=torch.float32))
         self.register_buffer("visits", torch.zeros(self.num_rows, dtype=torch.int32))
 
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         given = probabilities(target, self.num_classes, rows)
         probs = input.detach().float().softmax(1)
-        seen, label, own = from_all_processes(index[rows], given[rows], probs[rows])
+        seen, own, label = self._learnt(*from_all_processes(index[rows], probs[rows], given[rows]))
         visits = self.visits[seen]
         before = torch.where((visits == 0)[:, None], label, self.targets[seen])
         moved = self.momentum * before + (1 - self.momentum) * own
-        self.targets[seen] = torch.where((visits >= self.start)[:, None], moved, before)
+        self.targets[seen] = torch.where((visits >= self.start)[:, None], moved, before).to(self.targets.dtype)
         self.visits[seen] = visits + 1
-        now = torch.where(rows[:, None], self.targets[index], 1 / self.num_classes)
+        now = torch.where((self.visits[index] == 0)[:, None], given, self.targets[index])
+        now = torch.where(rows[:, None], now, 1 / self.num_classes)
         weight = now.max(1).values
-        losses: Tensor = self.loss(input, now.to(input.dtype))
+        losses = against_probs(self.loss, input, now.to(input.dtype))
         return losses * weight.to(losses.dtype), weight
 
     def extra_repr(self) -> str:

@@ -16,6 +16,7 @@ from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import weight_of
+from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
@@ -29,7 +30,7 @@ LARGEST_BUFFER = 10**10  # numbers, 40 GB
 SHARE_BITS = 36
 
 
-class RecentLosses(nn.Module):
+class RecentLosses(Remembering):
     r"""Store the most recent losses of each label, and find the rows whose loss is below a quantile of these.
 
     Args:
@@ -49,7 +50,7 @@ class RecentLosses(nn.Module):
     def __init__(self, trim: Sequence[float], window: int) -> None:
         super().__init__()
         self._trim, self.labels, self.window = tuple(trim), len(trim), window
-        self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf))
+        self.register_buffer("losses", torch.full((self.labels + 1, window + 1), torch.inf, dtype=torch.float32))
         self.register_buffer("count", torch.zeros(self.labels + 1, dtype=torch.int64))
         self.register_buffer("share", self._share(), persistent=False)
 
@@ -67,6 +68,7 @@ class RecentLosses(nn.Module):
         """Discard all stored losses; call this method after giving memory to a module made on the device `meta`."""
         self.losses.fill_(torch.inf)
         self.count.zero_()
+        self.left_out.zero_()
         self.share = self._share()
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
@@ -90,7 +92,9 @@ class RecentLosses(nn.Module):
             return self.by_kernel(losses, target)[0]
         known = losses.detach().to(self.losses.dtype)
         # A row without a label, or of loss NaN, is not taken up, and kept: NaN is to be seen.
-        label = torch.where((target >= 0) & (target < self.labels) & ~known.isnan(), target, self.labels)
+        label = torch.where((target >= 0) & (target < self.labels), target, self.labels)
+        self.left_out += (known.isnan() & (label < self.labels)).sum()
+        label = torch.where(known.isnan(), self.labels, label)
         order = label.argsort(stable=True)
         sorted_label = label[order]
         new = torch.zeros_like(self.count).scatter_add_(0, label, torch.ones_like(label))
@@ -126,6 +130,8 @@ class RecentLosses(nn.Module):
         least 1. It is None if a row to leave out has an infinite loss, whose product with 0 is not 0.
         """
         known = losses.detach().to(self.losses.dtype)
+        if known.sum().isnan():
+            self.left_out += (known.isnan() & (target != ignored) & (target >= 0) & (target < self.labels)).sum()
         return cpu_trim.rows_to_keep(known, target, ignored, self.losses, self.count, self.share)
 
     def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
@@ -245,6 +251,11 @@ class TrimmedLoss(Wrapper):
         self.recent = RecentLosses(shares, int(window))
 
     @property
+    def left_out(self) -> Tensor:
+        """Number of rows with a label whose loss was NaN: such losses are not stored."""
+        return self.recent.left_out
+
+    @property
     def trim(self) -> tuple[float, ...]:
         """For each label, the fraction of its rows to leave out; may be set to one number, or one for each label."""
         return self.recent.trim
@@ -304,7 +315,8 @@ class TrimmedLoss(Wrapper):
         """Return the hyperparameters for `repr`."""
         shares = sorted(set(self.recent.trim))
         trim = f"{shares[0]:g}" if len(shares) == 1 else f"{shares[0]:g} to {shares[-1]:g}"
-        return f"trim={trim}, num_classes={self.recent.labels}, window={self.recent.window}"
+        sizes = f"num_classes={self.recent.labels}, window={self.recent.window}"
+        return f"trim={trim}, {sizes}{self.recent.said_left_out()}"
 
 
 def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
