@@ -103,7 +103,7 @@ ROOMS = {
     "mgce.encoders": ("card pictures", "encoder", "inputs feature_files libraries", "embedding"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
-        "indexed_dataset square_images logit_layer member_losses memorising network seeds settings",
+        "average indexed_dataset square_images logit_layer member_losses memorising network seeds settings",
         "keeper convnet resnet steps",
         "ensemble image_settings recipes",
         "image_data",

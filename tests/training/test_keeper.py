@@ -69,7 +69,7 @@ def test_the_average_is_that_of_weights_and_statistics_by_hand():
             name: decay * want[name] + (1 - decay) * value if value.is_floating_point() else value
             for name, value in state.items()
         }
-    found = loop.keeper._average.module.state_dict()
+    found = loop.keeper.average.state_dict()
     for name, value in want.items():
         torch.testing.assert_close(found[name], value, msg=name)
     assert found["1.num_batches_tracked"] == 12
@@ -80,7 +80,7 @@ def test_the_best_epoch_of_network_or_average_is_kept():
     seen = []
     for _ in range(6):
         loop.run(1)
-        models = copy.deepcopy(loop.network), copy.deepcopy(loop.keeper._average.module)
+        models = copy.deepcopy(loop.network), copy.deepcopy(loop.keeper.average)
         seen.append([(accuracy(model), model) for model in models])
         last = loop.keeper.epochs[-1]
         assert (last.network, last.average) == pytest.approx([score for score, _ in seen[-1]])
@@ -238,3 +238,119 @@ def test_training_rows_of_soft_targets_without_a_label_are_not_counted():
     logits = torch.tensor([[2.0, 0.0], [0.0, 2.0], [2.0, 0.0], [2.0, 0.0]])
     keeper.step(logits, torch.tensor([[0.9, 0.1], [0.6, 0.4], [0.0, 0.0], [0.8, 0.2]]))
     assert keeper.end_epoch([(torch.zeros(1, 2), torch.tensor([0]))]).training == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+def test_small_steps_of_a_network_of_any_dtype_are_averaged(dtype):
+    """In bfloat16, an average that moves by a thousandth of the way stands still."""
+    line, steps = nn.Linear(20, 5).to(dtype), 400
+    weight, keeper, exact = line.weight.detach(), ModelKeeper(line, nn.CrossEntropyLoss()), None
+    batch = torch.zeros(8, 20, dtype=dtype), torch.zeros(8, dtype=torch.long)
+    for step in range(3 * steps):
+        weight.add_(torch.randn(5, 20) * 0.01 + 1 / steps)
+        decay = (1 + step) / (10 + step)
+        decay = min(decay, 1 - 1 / (2 * steps)) if step >= steps else decay
+        exact = weight.double() if exact is None else exact * decay + weight.double() * (1 - decay)
+        keeper.step()
+        if (step + 1) % steps == 0:
+            keeper.end_epoch([batch])
+    found = keeper.state_dict()["average"]["module.weight"]
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-4, atol=1e-5)
+    assert keeper.average.weight.dtype == keeper.best().weight.dtype == dtype
+    torch.testing.assert_close(keeper.average.weight, exact.to(dtype))
+    again = ModelKeeper(nn.Linear(20, 5).to(dtype), nn.CrossEntropyLoss())
+    again.load_state_dict(keeper.state_dict())
+    assert torch.equal(again.state_dict()["average"]["module.weight"], found)
+
+
+def test_a_step_with_a_weight_that_is_not_finite_is_left_out_and_said():
+    line = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    whole, part = (ModelKeeper(line, nn.CrossEntropyLoss()) for _ in range(2))
+    for bad in (torch.nan, None, torch.inf, None, -torch.inf, None):
+        if bad is None:
+            with torch.no_grad():
+                line[0].weight.add_(torch.randn(2, 2))
+            part._total = whole._total
+            part.step()
+            whole.step()
+            continue
+        kept = line[1].running_var.clone()  # a buffer, as good a place as a weight
+        line[1].running_var[1] = bad
+        whole.step()
+        line[1].running_var.copy_(kept)
+    for name, value in part.average.state_dict().items():
+        torch.testing.assert_close(whole.average.state_dict()[name], value)
+    whole.end_epoch([(torch.randn(9, 2), torch.arange(9) % 2)])
+    assert whole.left_out == 3 and "leaves out 3 steps, after which a weight was not finite." in str(whole)
+    again = ModelKeeper(line, nn.CrossEntropyLoss())
+    again.load_state_dict(whole.state_dict())
+    assert again.left_out == 3
+    earlier = whole.state_dict()
+    del earlier["average"]["left_out"]
+    again.load_state_dict(earlier)
+    assert again.left_out == 0 and "leaves out" not in str(again)
+
+
+class HoldsTensors(nn.Module):
+    """A network that holds tensors of its last call, as mixtures of experts hold an auxiliary loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.line, self.held = nn.Linear(D, K), {}
+
+    def forward(self, x):
+        logits = self.line(x)
+        self.held = {"list": [logits.mean()], "training": self.training}
+        return logits
+
+
+def test_the_best_of_a_network_that_holds_a_tensor_of_its_last_step():
+    model, (x, y) = HoldsTensors(), rows()
+    model(x)  # before the keeper too
+    keeper = ModelKeeper(model, nn.CrossEntropyLoss())
+    for _ in range(2):
+        nn.functional.cross_entropy(model(x), y).backward()
+        keeper.step()
+        keeper.end_epoch(validation())
+        model(x)
+        best = keeper.best()
+    assert model.held["list"][0].grad_fn is not None  # as it was
+    assert best.held["list"][0] is not model.held["list"][0] and best.held["training"]
+    assert torch.equal(best.line.weight, keeper.average.line.weight)
+
+
+def test_a_state_held_in_memory_does_not_change_while_training_goes_on():
+    """One goes back to it, or tries two ways from it. Nor does what a keeper goes on from change."""
+    loop = Loop().run(2)
+    state = loop.keeper.state_dict()
+    want = copy.deepcopy(state)
+    loop.run(3)
+    found = []
+    for _ in range(2):
+        again = Loop()
+        again.keeper.load_state_dict(state)
+        found.append(again.run(3))
+    assert repr(state) == repr(want)
+    for one in found:
+        assert one.keeper.epochs == loop.keeper.epochs and str(one.keeper) == str(loop.keeper)
+        for name, value in one.network.state_dict().items():
+            assert torch.equal(value, loop.network.state_dict()[name]), name
+
+
+@pytest.mark.parametrize("criterion", [nn.CrossEntropyLoss(ignore_index=7), ELRLoss(N, K)])
+def test_rows_without_a_label_count_neither_in_training_nor_in_validation(criterion):
+    ignored = 7 if isinstance(criterion, nn.CrossEntropyLoss) else -100
+    x, y = rows()
+    model, kept = nn.Linear(D, K), torch.arange(N) % 3 > 0
+    whole, part = (ModelKeeper(model, criterion) for _ in range(2))
+    unlabelled = torch.where(kept, y, ignored)
+    whole.step(model(x), unlabelled)
+    part.step(model(x[kept]), y[kept])
+    assert whole.end_epoch([(x[:30], unlabelled[:30]), (x[30:], unlabelled[30:])]) == part.end_epoch(
+        [(x[kept], y[kept])]
+    )
+    assert str(whole) == str(part) and torch.equal(whole.kept_right, part.kept_right)
+    whole.step()
+    with pytest.raises(ValueError, match=f"Expected `validation` to be batches with labels other than {ignored}"):
+        whole.end_epoch([(x, torch.full((N,), ignored))])

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
 
 from mgce._validation import expected
+from mgce.losses.protocol import ignore_index_of
 from mgce.noise.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
 from mgce.noise.share import NoiseShare, share_of_predictions
-from mgce.training.memorising import diagnosis, kind_of_noise, shown_better, wrong_labels
+from mgce.training.average import Average, copied
+from mgce.training.memorising import diagnosis, kind_of_noise, left_out, shown_better, wrong_labels
 from mgce.training.picture import picture
 from mgce.training.validation import Epoch, Predict, of_batch, predictions
 
@@ -30,7 +30,8 @@ class ModelKeeper:
 
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad d = 1 - \frac{1}{2 m}
 
-    after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The best
+    after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The
+    average is in float32, whatever the network is. Steps after which a weight is NaN or infinite are left out. The best
     epoch of the average is kept, unless the best epoch of the network is shown to predict more validation labels: the
     average is better more often than a few hundred rows can show.
 
@@ -48,6 +49,8 @@ class ModelKeeper:
         predict: function from a model and a batch of the validation set to logits (n, k) and labels (n,). By default a
             batch is a tuple that begins with inputs and labels, or a mapping with `labels` as Hugging Face has it.
         classes: the names of the classes, for sentences; their numbers if None.
+
+    Rows with a label that the criterion ignores, such as -100, count neither in training nor in validation.
 
     Attributes:
         epochs: an :class:`Epoch` for each epoch so far.
@@ -102,8 +105,7 @@ class ModelKeeper:
         self.network, self.criterion, self.classes = network, criterion, classes
         self.predict = of_batch if predict is None else predict
         self.epochs: list[Epoch] = []
-        self._average = AveragedModel(network, multi_avg_fn=self._averaged, use_buffers=True)
-        self._average.requires_grad_(False)
+        self._average = Average(network)
         self._best: dict[str, dict[str, Any]] = {}  # of either candidate, its best epoch
         self._lost = [0, 0]  # of the validation rows: see `memorising.diagnosis`
         self._total, self._steps, self._steps_of_epoch = 0, 0, 0
@@ -117,12 +119,12 @@ class ModelKeeper:
             logits: logits of the step's rows, shape (n, k), to learn whether training labels are memorised.
             target: their given labels, shape (n,), or class probabilities, shape (n, k). Rows of zeros have no label.
         """
-        self._average.update_parameters(self.network)
+        self._average.update(self.network, self._decay())
         self._total += 1
         self._steps += 1
         if logits is not None and target is not None:
             soft = target.is_floating_point()
-            rows = target.any(1) if soft else torch.ones_like(target, dtype=torch.bool)
+            rows = target.any(1) if soft else target != ignore_index_of(self.criterion)
             found = logits.detach().argmax(1) == (target.argmax(1) if soft else target)
             self._trained.append(torch.stack([(found & rows).sum(), rows.sum()]))
 
@@ -137,19 +139,20 @@ class ModelKeeper:
 
         Raises:
             RuntimeError: if no step was taken since the last epoch.
-            ValueError: if the validation set is empty.
+            ValueError: if the validation set has no row with a label.
         """
         if self._steps == 0:
             raise RuntimeError("Expected `step` to be called after each step of the optimizer, but it never was.")
         trained = torch.stack(self._trained).sum(0).tolist() if self._trained else [0, 0]
-        found = {name: predictions(model, validation, self.predict) for name, model in self._models().items()}
+        batches = validation, self.predict, ignore_index_of(self.criterion)
+        found = {name: predictions(model, *batches) for name, model in self._models().items()}
         accuracy = {name: float(one.right.double().mean()) for name, one in found.items()}
         epoch = Epoch(**accuracy, training=trained[0] / trained[1] if trained[1] else float("nan"))
         self.epochs.append(epoch)
         for name, model in self._models().items():
             if name not in self._best or accuracy[name] > self._best[name]["accuracy"]:
                 self._best[name] = {"epoch": len(self.epochs), "of": name, "accuracy": accuracy[name]}
-                self._best[name] |= {"state": _copied(model), **asdict(found[name])}
+                self._best[name] |= {"state": copied(model.state_dict()), **asdict(found[name])}
         before, now = _right(self._best[NETWORK]), found[NETWORK].right
         self._lost = [int((before & ~now).sum()), int((now & ~before).sum())]
         self._steps_of_epoch, self._steps, self._trained = self._steps, 0, []
@@ -162,15 +165,19 @@ class ModelKeeper:
             RuntimeError: before the first epoch has ended.
         """
         kept = self._require_kept()
-        model = copy.deepcopy(self.network)
+        model = copied(self.network)
         model.load_state_dict(kept["state"])
         return model.eval()
 
     @property
     def average(self) -> nn.Module:
         """The network with averaged weights, as of the last step."""
-        module: nn.Module = self._average.module
-        return module
+        return self._average.module
+
+    @property
+    def left_out(self) -> int:
+        """Number of steps that the average leaves out: after each of them, a weight of the network was not finite."""
+        return self._average.left_out
 
     @property
     def kept_epoch(self) -> int:
@@ -184,7 +191,7 @@ class ModelKeeper:
 
     @property
     def kept_right(self) -> Tensor:
-        """Whether the kept weights predict the given label of each validation row, shape (n,), bool.
+        """Whether the kept weights predict the given label of each validation row that has one, shape (n,), bool.
 
         Raises:
             RuntimeError: before the first epoch has ended.
@@ -246,10 +253,11 @@ class ModelKeeper:
         """Return all that training needs to go on with equal bits: tensors, numbers and texts only.
 
         That is the network, the criterion, the average, what was kept, the other objects and the state of PyTorch's
-        random generators. Save it after an epoch: `torch.save(keeper.state_dict(), path)`.
+        random generators. Save it after an epoch: `torch.save(keeper.state_dict(), path)`. The state is a copy, which
+        does not change while training goes on.
         """
         cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-        return {
+        state = {
             NETWORK: self.network.state_dict(),
             "criterion": self.criterion.state_dict(),
             AVERAGE: self._average.state_dict(),
@@ -260,15 +268,17 @@ class ModelKeeper:
             "steps": [self._total, self._steps_of_epoch],
             "random": [torch.get_rng_state(), *cuda],
         }
+        return copied(state)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a :meth:`state_dict`, read by `torch.load(path, weights_only=True)`.
+        """Go on from a copy of a :meth:`state_dict`, read by `torch.load(path, weights_only=True)`.
 
         Raises:
             ValueError: if the state has other objects than this keeper.
         """
         if sorted(state["others"]) != sorted(self.others):
             raise ValueError(expected("state", f"of a keeper with {sorted(self.others)}", sorted(state["others"])))
+        state = copied(state)  # training on changes what it is given: one state may begin several trainings
         self.network.load_state_dict(state[NETWORK])
         self.criterion.load_state_dict(state["criterion"])
         self._average.load_state_dict(state[AVERAGE])
@@ -295,24 +305,20 @@ class ModelKeeper:
             f"the validation labels. The network predicts {self._best[NETWORK]['accuracy']:.1%} at its best, and "
             f"{last.network:.1%} after the last epoch. "
             f"{diagnosis(last.training, last.network, *self._lost, class_dependent=doubt)} {wrong_labels(share)} "
-            f"{kind_of_noise(kind, self.classes)}"
+            f"{kind_of_noise(kind, self.classes)}{left_out(self.left_out)}"
         )
 
     def _models(self) -> dict[str, nn.Module]:
         """Return the two candidates by name."""
         return {NETWORK: self.network, AVERAGE: self.average}
 
-    def _averaged(self, average: Any, network: Any, steps: Any) -> None:
-        """Move tensors of the average towards those of the network, in place; copy what is no real number."""
+    def _decay(self) -> float:
+        """Return the weight of the average beside the network of this step."""
         # Fewer steps count at first, or the average would remember the initial weights for too long.
         decay = (1 + self._total) / (10 + self._total)
         if self._steps_of_epoch:
             decay = min(decay, 1 - 1 / (HORIZON * self._steps_of_epoch))
-        for ours, theirs in zip(average, network, strict=True):
-            if ours.is_floating_point() or ours.is_complex():
-                ours.lerp_(theirs.to(ours.dtype), 1 - decay)
-            else:
-                ours.copy_(theirs)
+        return decay
 
     def _require_kept(self) -> dict[str, Any]:
         """Return the best epoch of the average, or that of the network if it is shown to be better."""
@@ -320,14 +326,6 @@ class ModelKeeper:
             raise RuntimeError("Expected `end_epoch` to be called before, but no epoch has ended.")
         network, average = self._best[NETWORK], self._best[AVERAGE]
         return network if shown_better(_right(network), _right(average)) else average
-
-
-def _copied(model: nn.Module) -> dict[str, Any]:
-    """Return a copy of a model's state."""
-    return {
-        name: value.detach().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
-        for name, value in model.state_dict().items()
-    }
 
 
 def _right(best: dict[str, Any]) -> Tensor:

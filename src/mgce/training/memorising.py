@@ -94,6 +94,17 @@ and in all classes.'
     return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
 
 
+def left_out(steps: int) -> str:
+    """Say how many steps an average of weights leaves out; nothing if there are none.
+
+    Example:
+        >>> left_out(3)
+        ' The average leaves out 3 steps, after which a weight was not finite.'
+    """
+    number = f"{steps} steps" if steps > 1 else "1 step"
+    return f" The average leaves out {number}, after which a weight was not finite." if steps else ""
+
+
 def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
     """Say in a sentence or two whether wrong labels depend on the class, and what helps if they do.
 

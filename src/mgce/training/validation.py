@@ -52,23 +52,24 @@ class Predicted:
 
 
 @torch.inference_mode()
-def predictions(model: nn.Module, validation: Iterable[Any], predict: Predict) -> Predicted:
-    """Return what a model, in evaluation mode, predicts for the rows of a validation set; its mode is restored.
+def predictions(model: nn.Module, validation: Iterable[Any], predict: Predict, ignored: int) -> Predicted:
+    """Return what a model, in evaluation mode, predicts for the labelled rows of a validation set; restore its mode.
 
     Args:
         model: the model, every part of which may be in another mode.
         validation: batches, in the same order each time.
         predict: function from the model and a batch to logits (n, k) and labels (n,).
+        ignored: the label of rows that have none, and are left out.
     """
     modes = [(part, part.training) for part in model.modules()]
     model.eval()
     try:
-        batches = [_of_logits(*predict(model, batch)) for batch in validation]
+        batches = [_of_logits(*predict(model, batch), ignored) for batch in validation]
     finally:
         for part, mode in modes:
             part.training = mode
     if not sum(len(batch.target) for batch in batches):
-        raise ValueError(expected("validation", "batches with rows", "none"))
+        raise ValueError(expected("validation", f"batches with labels other than {ignored}, which is ignored", "none"))
     target, predicted, margin = (
         torch.cat([getattr(batch, name) for batch in batches]).clone() for name in ("target", "predicted", "margin")
     )
@@ -87,8 +88,10 @@ def of_batch(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
     return model(batch[0].to(device)), batch[1]
 
 
-def _of_logits(logits: Tensor, target: Tensor) -> Predicted:
-    """Return what the logits (n, k) of a batch predict, on the CPU."""
+def _of_logits(logits: Tensor, target: Tensor, ignored: int) -> Predicted:
+    """Return what the logits (n, k) of a batch predict for its rows with a label, on the CPU."""
+    rows = target.to(logits.device) != ignored
+    logits, target = logits[rows], target[rows.to(target.device)]
     top = logits.topk(min(2, logits.shape[1]), 1).values
     margin = top[:, 0] - top[:, -1]
     return Predicted(target.cpu(), logits.argmax(1).cpu(), margin.cpu(), logits.shape[1])
