@@ -14,7 +14,7 @@ def runs():
 
 
 def test_the_pages_have_the_tables_of_the_records(runs):
-    assert (ROOT / loop.PAGE).read_text() == loop_page.page(runs, loop.records("development"))
+    assert (ROOT / loop.PAGE).read_text() == loop_page.page(runs, loop.records("development"), loop.records("unseen"))
     short, begin, end = loop_page.summary(runs), *loop.MARK
     of_confused = loop_page.confused(runs, loop.records("development"))
     for name, content in (("loops", short), ("confused", of_confused)):
@@ -28,13 +28,3 @@ def test_the_records_are_whole(runs):
     assert sorted((one["column"], one["recipe"], one["seed"]) for one in runs) == sorted(
         (column, recipe, seed) for column in loop.COLUMNS for recipe in recipes for seed in range(3)
     )
-
-
-def test_the_default_is_first_on_the_development_columns():
-    results = loop_page.Results(loop.records("development"))
-    means = {
-        recipe: sum(results.mean(column, recipe, "kept") for column in loop.DEVELOPMENT)
-        for recipe in results.recipes
-        if "told" not in recipe
-    }
-    assert max(means, key=lambda recipe: means[recipe]) == loop_page.DEFAULT

@@ -70,6 +70,30 @@ def test_a_training_stops_when_nothing_better_was_kept_and_keeps_its_best_networ
     assert choice.network.wrong.item() == 30
 
 
+def test_no_training_stops_before_it_had_as_many_epochs_as_the_longest():
+    """A loss that stands still at first, as SCE and soft bootstrap do, is not given up before others are."""
+    slow = [90, 90, 90, 90, 90, 90, 5, 90, 90, 90, 90, 90]
+    choice = chosen(slow=slow, steady=[80, 70, 60, 50, 40, 30, 30, 30, 30, 20], patience=3)
+    assert choice.name == "slow" and choice.network.wrong.item() == 5
+    assert {name: trial.epochs for name, trial in choice.trials.items()} == {"slow": 10, "steady": 10}
+    assert chosen(slow=slow, patience=3).trials["slow"].epochs == 4  # alone, it stops where nothing has changed
+
+
+def test_a_training_that_waited_draws_as_if_it_were_alone():
+    drawn = {}
+
+    def random_train(criterion):
+        torch.manual_seed(0)
+        own = drawn.setdefault(len(drawn), [])
+        for keeper in train(criterion):
+            own.append(torch.rand(()).item())
+            yield keeper
+
+    made = recipes(a=[60] * 8, b=[60, 59, 58, 57, 56, 56, 56, 56])
+    choose_recipe(random_train, N, 2, recipes=made, patience=3)
+    assert len(drawn[0]) == 8 and drawn[0] == drawn[1]
+
+
 def test_the_interval_covers_the_difference_of_paired_shares():
     generator = torch.Generator().manual_seed(0)
     covered = 0

@@ -166,7 +166,7 @@ class KeepBest(Callback):
 
     Args:
         keeper: a keeper of the network and the criterion inside the LightningModule. A `training_step` that returns
-            `"logits"` and `"target"` beside `"loss"` lets the keeper say whether training labels are memorised.
+            `"logits"` and `"target"` beside `"loss"` lets the keeper count the training labels that are predicted.
 
     Raises:
         ValueError: if the trainer has no validation rows.

@@ -121,19 +121,19 @@ def fit_images(pixels: Pixels, labels: Sequence[str], plan: ImagePlan, on_step: 
         pixels, target, classes.tolist(), epochs=plan.epochs, changed=changed, seed=plan.seed, device=plan.device
     )
     step = on_step or (lambda what, done, total: None)
-    names, keepers = iter(RECIPES), list[ModelKeeper]()
+    names, keepers = iter(RECIPES), dict[str, ModelKeeper]()
 
     def trained(criterion: nn.Module) -> Iterator[ModelKeeper]:
         recipe = next(names)
         for place, keeper in enumerate(loop.run(criterion, train, validation)):
-            keepers[len(keepers) - (place > 0) :] = [keeper]
+            keepers[recipe] = keeper
             step(f"Training with {recipe}", place + 1, plan.epochs)
             yield keeper
 
     choice = choose_recipe(trained, len(train), len(classes))
     judged = _judged(loop, choice, train, validation, first, plan, step) if plan.folds else None
     held_out = np.isin(first, validation)
-    picture = keepers[list(RECIPES).index(choice.name)].to_svg()
+    picture = keepers[choice.name].to_svg()
     return ImageFit(choice, picture, classes, used, held_out, judged, len(validation), notes)
 
 

@@ -1,9 +1,10 @@
-"""Say whether a network memorises the labels of its training rows, and what to do about that."""
+"""Say in numbers what a training did to validation labels, and which words these numbers bear out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from scipy.stats import binomtest
 from torch import Tensor
@@ -21,46 +22,117 @@ CHOICE_LEVEL = 0.05
 # What an interval of the share of wrong labels assumes, and its upper limit alone.
 ASSUMED = "wrong labels are equally common on all rows and in all classes"
 ASSUMED_LESS = "on every row the right label is at least as likely as any one wrong label"
-# By so much more of the training labels than of the validation labels. It is a rule of thumb: a network of few epochs
-# predicts about as many of both.
-GAP = 0.2
-NAMED = 3  # pairs of classes that a sentence names
+NAMED = 3  # pairs of classes, or classes, that a sentence names
 
 
-def diagnosis(training: float, validation: float, lost: int, gained: int, *, class_dependent: bool = False) -> str:
-    """Say in a sentence or two whether a network memorised labels.
+@dataclass(frozen=True)
+class Decline:
+    """How many validation labels the network stopped predicting after its best epoch.
+
+    Attributes:
+        lost: number of validation rows whose label it predicted after its best epoch and does not after the last one.
+        gained: number of rows with the opposite change.
+    """
+
+    lost: int
+    gained: int
+
+    @property
+    def p_value(self) -> float:
+        """The probability of at least this many lost rows among those that changed, if each was lost or gained alike.
+
+        This is McNemar's exact test. It is nominal, since the best epoch is the best of several.
+        """
+        return _tail(self.lost, self.lost + self.gained)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the decline is shown at the level 0.01."""
+        return self.lost > self.gained and self.p_value < LEVEL
+
+
+@dataclass(frozen=True)
+class ClassRecall:
+    """How often the label of one class is predicted, over the validation rows.
+
+    Attributes:
+        label: number of the class.
+        rows: validation rows with this label, which may be wrong.
+        predicted: rows of these that are predicted as this class.
+        named: all rows that are predicted as this class, whatever their label.
+    """
+
+    label: int
+    rows: int
+    predicted: int
+    named: int
+
+    @property
+    def recall(self) -> float:
+        """The share of the rows with this label that are predicted as this class."""
+        return self.predicted / self.rows
+
+
+def recalls(target: Tensor, predicted: Tensor, num_classes: int) -> tuple[ClassRecall, ...]:
+    """Return how often each class that is a label of some row is predicted, the least often first.
+
+    Args:
+        target: given labels, shape (n,).
+        predicted: predicted classes, shape (n,).
+        num_classes: number of classes.
+    """
+    labelled = target[(target >= 0) & (target < num_classes)]  # not the rows to be ignored
+    rows, named, right = (
+        part.bincount(minlength=num_classes).tolist() for part in (labelled, predicted, target[target == predicted])
+    )
+    every = [ClassRecall(c, rows[c], right[c], named[c]) for c in range(num_classes) if rows[c]]
+    return tuple(sorted(every, key=lambda one: one.recall))
+
+
+def of_training(training: float, gap: float, decline: Decline) -> str:
+    """Say in a sentence or two how many training labels are predicted, and whether validation labels were lost.
 
     Args:
         training: share of the training labels that the network predicted in the last epoch; NaN if unknown.
-        validation: share of the validation labels that it predicts after the last epoch.
-        lost: number of validation rows whose label it predicted after its best epoch and does not after the last one.
-        gained: number of rows with the opposite change.
-        class_dependent: whether wrong labels are shown to depend on the class. Then validation labels do not show that
-            no other loss is needed.
+        gap: by how much that is more than the share of the validation labels; NaN if unknown.
+        decline: the change of validation labels since the best epoch.
 
     Example:
-        >>> diagnosis(0.98, 0.41, 80, 20)
-        'It memorises: since its best epoch it has lost 60 of the validation labels, and it predicts 98% of the \
-training labels. Keep the best epoch; `choose_recipe` compares other losses.'
+        >>> of_training(0.98, 0.57, Decline(80, 20))
+        'In the last epoch it predicted 98.0% of the training labels, 57.0 points more than of the validation labels. \
+Since its best epoch it has lost 80 of the validation labels and gained 20 (p = 5.6e-10): it overfits.'
     """
-    fits = not math.isnan(training) and training - validation > GAP
-    declines = _more(lost, gained, LEVEL)
-    known = "" if math.isnan(training) else f"it predicts {training:.0%} of the training labels"
-    if declines:
-        also = f", and {known}" if known else ""
-        return (
-            f"It memorises: since its best epoch it has lost {lost - gained} of the validation labels{also}. Keep the "
-            "best epoch; `choose_recipe` compares other losses."
-        )
-    if fits:
-        return (
-            f"It begins to memorise: {known}, and {validation:.0%} of the validation labels. Longer training needs a "
-            "checkpoint or a robust loss."
-        )
-    if known:
-        enough = "" if class_dependent else " No other loss is needed."
-        return f"It does not memorise: {known}, and loses no validation labels.{enough}"
-    return "It loses no validation labels. Whether it memorises, `step(logits, target)` would tell."
+    parts = []
+    if not math.isnan(training):
+        more = f"{abs(100 * gap):.1f} points {'more' if gap >= 0 else 'less'} than of the validation labels"
+        parts.append(f"In the last epoch it predicted {training:.1%} of the training labels, {more}.")
+    changed = f"Since its best epoch it has lost {decline.lost} of the validation labels and gained {decline.gained}"
+    parts.append(f"{changed} (p = {decline.p_value:.2g}): it overfits." if decline.shown else f"{changed}.")
+    return " ".join(parts)
+
+
+def least_predicted(found: Sequence[ClassRecall], classes: Sequence[str] | None = None) -> str:
+    """Say in a sentence which class is predicted least often, and which classes are predicted for no row.
+
+    Args:
+        found: the classes, the least often predicted first.
+        classes: the names of the classes; None for their numbers.
+
+    Example:
+        >>> least_predicted([ClassRecall(5, 80, 46, 50), ClassRecall(1, 80, 79, 81)])
+        'Of all labels, class 5 is predicted least often: for 46 of its 80 rows.'
+    """
+    if not found:
+        return "No validation row has a label."
+    names = range(10**9) if classes is None else classes
+    never = [f"{names[one.label]} ({one.rows} rows)" for one in found if not one.named]
+    if never:
+        return f"No row is predicted as one of these classes, which are labels: {listed(never, NAMED)}."
+    worst = found[0]
+    return (
+        f"Of all labels, class {names[worst.label]} is predicted least often: for {worst.predicted} of its "
+        f"{worst.rows} rows."
+    )
 
 
 def shown_better(right: Tensor, others: Tensor) -> bool:
@@ -72,12 +144,13 @@ def shown_better(right: Tensor, others: Tensor) -> bool:
 
     Reference: McNemar, Note on the sampling error of the difference between correlated proportions, 1947.
     """
-    return _more(int((right & ~others).sum()), int((others & ~right).sum()), CHOICE_LEVEL)
+    one, other = int((right & ~others).sum()), int((others & ~right).sum())
+    return one > other and _tail(one, one + other) < CHOICE_LEVEL
 
 
-def _more(one: int, other: int, level: float) -> bool:
-    """Return whether one count is larger than the other beyond chance, if either was equally probable."""
-    return one > other and binomtest(one, one + other, alternative="greater").pvalue < level
+def _tail(count: int, n: int) -> float:
+    """Return the probability of at least so many of n, if each was as probable as not; 1 if n is 0."""
+    return float(binomtest(count, n, alternative="greater").pvalue) if n else 1.0
 
 
 def wrong_labels(share: NoiseShare) -> str:
@@ -85,12 +158,12 @@ def wrong_labels(share: NoiseShare) -> str:
 
     Example:
         >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
-        'Between 36.0% and 44.0% of the validation labels are wrong, if wrong labels are equally common on all rows \
-and in all classes.'
+        'Between 36.0% and 44.0% of the validation labels are wrong, by estimate 40.0%, if wrong labels are equally \
+common on all rows and in all classes.'
     """
-    if share.supported:
+    if share.share is not None:
         ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
-        return f"{ends} of the validation labels are wrong, if {ASSUMED}."
+        return f"{ends} of the validation labels are wrong, by estimate {share.share:.1%}, if {ASSUMED}."
     return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
 
 
@@ -99,10 +172,10 @@ def left_out(steps: int) -> str:
 
     Example:
         >>> left_out(3)
-        ' The average leaves out 3 steps, after which a weight was not finite.'
+        'The average leaves out 3 steps, after which a weight was not finite.'
     """
     number = f"{steps} steps" if steps > 1 else "1 step"
-    return f" The average leaves out {number}, after which a weight was not finite." if steps else ""
+    return f"The average leaves out {number}, after which a weight was not finite." if steps else ""
 
 
 def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
@@ -114,16 +187,16 @@ def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
 
     Example:
         >>> kind_of_noise(NoiseKind("class-dependent", ((0, 6), (2, 4)), 0.001))
-        'Wrong labels depend on the class: class 0 is often labelled 6, class 2 is often labelled 4. Validation labels \
-may choose badly then; `LearnedForwardCorrection` learns how classes are confused.'
+        'Wrong labels depend on the class (p = 0.001): class 0 is often labelled 6, class 2 is often labelled 4. \
+Validation labels may choose badly then; `LearnedForwardCorrection` learns how classes are confused.'
     """
     if kind.kind == CLASS_DEPENDENT:
         names = range(10**9) if classes is None else classes
         pairs = [f"class {names[c]} is often labelled {names[label]}" for c, label in kind.pairs]
         return (
-            f"Wrong labels depend on the class: {listed(pairs, NAMED)}. Validation labels may choose badly then; "
-            "`LearnedForwardCorrection` learns how classes are confused."
+            f"Wrong labels depend on the class (p = {kind.p_value:.2g}): {listed(pairs, NAMED)}. Validation labels may "
+            "choose badly then; `LearnedForwardCorrection` learns how classes are confused."
         )
     if kind.kind == SYMMETRIC:
-        return "Wrong labels look symmetric: no class is mostly given one other label."
+        return "No class is mostly given one other label. Wrong labels may still be more common on some rows."
     return "Whether wrong labels depend on the class, these rows cannot tell."
