@@ -56,6 +56,20 @@ def test_the_tail_is_that_of_binomial_tests():
     assert found.p_value == pytest.approx(wanted) and found.kind == UNKNOWN
 
 
+def test_the_order_of_the_file_is_no_order_of_rows_that_tie():
+    """Symmetric noise, sorted by given label: halves of a file would look like noise of the classes."""
+    rng = np.random.default_rng(0)
+    right = rng.integers(CLASSES, size=800)
+    given = np.where(rng.random(800) < 0.3, rng.integers(CLASSES, size=800), right)
+    order = np.argsort((given - right) % CLASSES, kind="stable")
+    for confidence in (np.ones(800), rng.integers(3, size=800).astype(float)):
+        share = share_of_predictions(given, right, confidence, CLASSES)
+        found = kind_of_predictions(given, right, confidence, CLASSES, share)
+        turned = kind_of_predictions(given[order], right[order], confidence[order], CLASSES, share)
+        assert found == turned and found.kind == UNKNOWN
+    assert kind_of_predictions(given, right, np.ones(800), CLASSES, share).p_value == 1
+
+
 def test_symmetric_noise_needs_an_interval_and_many_labels():
     rng = np.random.default_rng(0)
     right, confidence = rng.integers(0, 10, 800), rng.random(800)

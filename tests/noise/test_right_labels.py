@@ -94,3 +94,11 @@ def test_a_rate_of_chance_is_refused(rate):
 def test_no_rows_are_refused():
     with pytest.raises(ValueError, match="at least one row"):
         estimate_right_labels(np.zeros((0, 2)), np.zeros(0, np.int64))
+
+
+def test_margins_that_are_equally_sure_of_all_rows_do_not_tell_errors_from_wrong_labels():
+    rng = np.random.default_rng(0)
+    right = rng.integers(3, size=2000)
+    predicted = np.where(rng.random(2000) < 0.3, (right + rng.integers(1, 3, 2000)) % 3, right)
+    found = estimate_right_labels(np.eye(3)[predicted] * 2, right)
+    assert not found.is_told and found.lower == 0 and found.upper > 0.25

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import expit
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 from mgce.noise import share
 from mgce.noise.share import noise_share
@@ -97,6 +101,36 @@ def test_other_reasons_for_a_range():
     rng = np.random.default_rng(6)
     given, _, probs = table(rng, 1000, 0.3, OVERLAPPING)
     assert noise_share(given, probs).reason == "the model seems to err on its surest rows too"
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_digits, load_wine, load_iris])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(random_state=0),
+        DecisionTreeClassifier(max_depth=3, random_state=0),
+        KNeighborsClassifier(1),
+        KNeighborsClassifier(3),
+    ],
+    ids=["tree", "short tree", "1 neighbour", "3 neighbours"],
+)
+def test_a_model_that_is_equally_sure_of_many_rows_finds_no_wrong_labels_among_right_ones(load, model):
+    X, y = load(return_X_y=True)
+    probs = cross_val_predict(model, X, y, cv=5, method="predict_proba")
+    for found in (noise_share(y, probs), noise_share(y, np.eye(y.max() + 1)[probs.argmax(1)])):
+        assert not found.supported and found.lower == found.rate_lower == 0 and found.share is None
+    assert found.reason == share.UNORDERED
+    differ = int((probs.argmax(1) != y).sum())
+    assert found.upper == pytest.approx(stats.binomtest(differ, len(y), alternative="less").proportion_ci(0.95).high)
+
+
+@pytest.mark.parametrize(("group", "is_ordered"), [(50, True), (51, False)])
+def test_groups_of_tied_rows_need_as_many_places_as_the_limit(group, is_ordered):
+    """A thousand rows in 20 groups of 50 are in an order; 19 groups of 51 and one of 31 are not."""
+    given, _, _ = table(np.random.default_rng(1), 1000, 0.2, CLEAR)
+    differs = np.random.default_rng(0).random(1000) < 0.2
+    found = share.share_of_predictions(given, np.where(differs, 1 - given, given), np.arange(1000.0) // group, 2)
+    assert (found.reason != share.UNORDERED) == is_ordered
 
 
 def test_classes_that_differ_get_a_range():

@@ -19,7 +19,7 @@ def classifier(rng, y, sure_error):
     sure = rng.random(y.size) < 0.4
     wrong = rng.random(y.size) < np.where(sure, sure_error, 0.1)
     probs = np.full((y.size, K), 0.1)
-    probs[np.arange(y.size), np.where(wrong, (y + 1) % K, y)] = np.where(sure, 5.0, 0.5)
+    probs[np.arange(y.size), np.where(wrong, (y + 1) % K, y)] = np.where(sure, 5.0, 0.5) * rng.uniform(1, 1.2, y.size)
     return probs / probs.sum(1, keepdims=True), wrong.mean()
 
 
@@ -64,6 +64,25 @@ def test_a_file_sorted_by_its_labels_gives_the_rate_that_it_has_as_drawn():
         missed += certificate.refuted is None and certificate.assumed.argmax_error < 0.15
         assert certificate == certify(given, probs, noise_rate="auto", bounds=["argmax"])
     assert missed <= stats.binom.ppf(0.999, 12, 0.05)
+
+
+@pytest.mark.parametrize("places", [1, 2, 4])
+def test_equally_sure_rows_do_not_make_errors_of_the_classifier_wrong_labels(places):
+    rng, false = np.random.default_rng(0), 0
+    for _ in range(20):
+        y = rng.integers(0, K, 2000)
+        predicted = np.where(rng.random(2000) < 0.15, (y + 1) % K, y)
+        own = 1 - 0.1 * rng.integers(places, size=2000)
+        probs = np.full((2000, K), 0.0) + ((1 - own) / (K - 1))[:, None]
+        probs[np.arange(2000), predicted] = own
+        given = flip(rng, y, 0.2)
+        certificate = certify(given, probs, noise_rate="auto", bounds=["argmax"])
+        false += certificate.refuted is None and certificate.assumed.argmax_error < 0.15
+        interval = noise_rate_interval(given, probs)
+        assert interval.lower == 0 and interval.upper > 0.2 and interval.reason == noise_share(given, probs).reason
+        assert f"the noise rate is 0 or more, and no more is known, since {interval.reason}" in str(certificate)
+        assert estimate_transition(given, probs).noise_rate is None
+    assert not false
 
 
 def test_repeated_labels():

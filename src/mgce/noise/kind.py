@@ -100,6 +100,9 @@ def kind_of_predictions(
 def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: int) -> IntArray:
     """Return a row of counts for each predicted class that has another label among its less sure rows, shape (m, 8).
 
+    Rows that tie with a less sure row are less sure too, so that the order of the rows does not matter. A class whose
+    rows all tie is left out.
+
     The columns are the class c, the label j, the less sure rows, those of them with the label j, the surer rows, those
     of them with another label than c, those with the label j, and those with the most frequent other label.
     """
@@ -107,9 +110,11 @@ def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: in
     for c in range(k):
         own = np.flatnonzero(predicted == c)
         own = own[np.argsort(confidence[own], kind="stable")]
-        unsure, sure = (target[part] for part in np.split(own, [len(own) - round(SURE * len(own))]))
+        start = len(own) - round(SURE * len(own))
+        start = int(np.searchsorted(confidence[own], confidence[own[start - 1 : start]], side="right").max(initial=0))
+        unsure, sure = (target[part] for part in np.split(own, [start]))
         given, others = (np.bincount(part[part != c], minlength=k) for part in (unsure, sure))
-        if given.any():
+        if given.any() and sure.size:
             j = int(given.argmax())
             found.append([c, j, len(unsure), given[j], len(sure), others.sum(), others[j], others.max()])
     return np.array(found, dtype=np.int64)

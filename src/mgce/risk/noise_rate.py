@@ -36,6 +36,7 @@ class NoiseRateInterval:
     n: int  # examples that it rests on
     disagreements: int  # of their labels with the classifier, or with the second label
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
+    reason: str = ""  # why the lower end is 0 whatever the disagreements, as a clause; "" where it is estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
     r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most confident.
 
     The interval holds whatever either of two methods says. One is :func:`mgce.noise.noise_share`, whose lower end is 0
-    where hard examples and wrong labels cannot be told apart. The other is
+    where hard examples and wrong labels cannot be told apart, or where too many examples tie. The other is
 
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
         \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
@@ -82,9 +83,10 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
         >>> rng = np.random.default_rng(0)
         >>> y = rng.integers(0, 2, 5000)
         >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
-        >>> interval = noise_rate_interval(noisy, np.eye(2)[y] * 0.9 + 0.05)
+        >>> sure = rng.uniform(0.8, 1, (5000, 1))
+        >>> interval = noise_rate_interval(noisy, np.where(y[:, None] == [0, 1], sure, 1 - sure))
         >>> round(interval.lower, 2), round(interval.upper, 2)
-        (0.18, 0.22)
+        (0.18, 0.23)
 
     Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
     Sastry (2017).
@@ -105,6 +107,7 @@ def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> Nois
             "a wrong label is any of the others, all alike and whatever the example",
             f"for the lower end, the classifier is right on the {sure.size} examples of which it is most sure",
         ),
+        reason=found.reason,
     )
 
 

@@ -83,6 +83,8 @@ def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
     if not known.any():
         return SymmetricNoise(0.0, k)
     interval = noise_rate_interval(sample.labels[known], sample.probs[known], delta=min(2 * delta, 0.999))
+    if interval.reason:
+        return SymmetricNoise(0.0, k, (f"the noise rate is 0 or more, and no more is known, since {interval.reason}",))
     origin = (
         f"the noise rate is {rounded_down(interval.lower)} or more, the lower end of its interval (up to "
         f"{rounded_up(interval.upper)}) by the {interval.n} examples of which the classifier is most sure, on which it "
