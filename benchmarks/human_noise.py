@@ -28,10 +28,8 @@ DELTA = 0.05
 CELLS = "label set, model"
 COLUMNS = (
     "true error",
-    "rate: number false",
     "rate: condition false",
     "rate: refused",
-    "T: number false",
     "T: condition false",
     "T: refused",
     "drawn from T: refused",
@@ -85,9 +83,6 @@ def cell(right: IntArray, given: IntArray, probs: Any, draws: int) -> dict[str, 
         for name, stated in kinds.items():
             now = certify(given[rows], probs[rows], bounds=["argmax"], **stated)
             shares[f"{name}: refused"] += (now.refuted is not None) / draws
-            # A number under the plain name that is meant for the error against right labels.
-            number = now.argmax_error if now.refuted is None else None
-            shares[f"{name}: number false"] += (number is not None and number < truth) / draws
             condition = None if now.conditional is None else now.conditional.argmax_error
             shares[f"{name}: condition false"] += (condition is not None and condition < truth) / draws
         drawn = (transition[right[rows]].cumsum(1) < rng.random((HELD_OUT, 1))).sum(1).clip(max=k - 1)

@@ -59,6 +59,7 @@ def _on_the_model(result: TableFit, plan: FitPlan) -> list[str]:
     of_given = report.against_given(result, plan)
     return [
         report.headline(result, plan),
+        *([result.certificate.caution] if result.certificate.caution else []),
         f"Model: {trial.name}. Its accuracy{learnt} was {trial.accuracy:.1%} {result.choice.measured_on}.",
         report.which_model(result),
         *([of_given] if of_given else []),

@@ -246,10 +246,12 @@ def _which_labels(certificate: RiskCertificate) -> str:
             "The bounds are on disagreements with the labels as given. They bound errors of the model if the labels "
             "are right. If some are wrong, --noise-rate says how many, and the bounds are then against right labels."
         )
-    only_if = "" if certificate.conditional is None else ", and hold only if labels are wrong whatever the row"
+    only_if = "."
+    if certificate.conditional is not None:
+        only_if = f", and hold only if labels are wrong whatever the row. {certificate.caution}"
     return (
         "The bounds are on errors against right labels: they are corrected for a noise rate of "
-        f"{rate_up(certificate.noise_rate)}{only_if}. All other figures on this page, accuracy and calibration among "
+        f"{rate_up(certificate.noise_rate)}{only_if} All other figures on this page, accuracy and calibration among "
         "them, are against the labels as given."
     )
 
