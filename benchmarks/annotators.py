@@ -30,6 +30,7 @@ from benchmarks.embeddings import ROWS, SETS, TEST_FROM, read
 from benchmarks.made_annotators import made_table
 from benchmarks.markdown import table
 from mgce import ConsensusClassifier
+from mgce.noise.annotator_table import Annotator
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "annotators.md"
@@ -145,11 +146,17 @@ class _World:
 
 
 def measured_made(number: int) -> dict[str, Any]:
-    """Return shares of right consensus labels of a made table, and whether each interval of an accuracy holds."""
+    """Return shares of right consensus labels of a made table, and whether each range of an accuracy holds."""
     x, y, labels, accuracy = made_table(number)
     found, _, ours = consensus_by(x, x, labels, StandardScaler().fit(x), np.random.default_rng(number))
-    inside = [bool(one.lower <= accuracy[int(one.name)] <= one.upper) for one in ours.consensus_.annotators]
+    inside = [within(one, accuracy[int(one.name)]) for one in ours.consensus_.annotators]
     return {"right": {name: float((given == y).mean()) for name, given in found.items()}, "inside": inside}
+
+
+def within(one: Annotator, accuracy: float) -> bool:
+    """Return whether an accuracy is in the range that is estimated of an annotator."""
+    lower, upper = one.estimated_range
+    return bool(lower <= accuracy <= upper)
 
 
 def thinned(labels: IntArray, keep: float, rng: np.random.Generator) -> IntArray:
@@ -243,7 +250,7 @@ def _made(cells: list[dict[str, Any]]) -> str:
     own = [cell for cell in cells if cell["data"] == "made"]
     inside = np.concatenate([cell["inside"] for cell in own])
     rows = [[name, f"{100 * np.mean([cell['right'][name] for cell in own]):.1f}"] for name in METHODS]
-    rows.append(["intervals of accuracies that hold", f"{100 * inside.mean():.1f}"])
+    rows.append(["ranges of accuracies that hold", f"{100 * inside.mean():.1f}"])
     return table([f"{len(own)} made tables", "%"], rows)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from benchmarks.annotators import BEGIN, END, KEEPS, PAGE, thinned
+from benchmarks.annotators import BEGIN, END, KEEPS, PAGE, thinned, within
 from benchmarks.embeddings import ROWS, read
 from benchmarks.made_annotators import made_table
 from benchmarks.markdown import table
@@ -87,7 +87,7 @@ def measured(x: NDArray[Any], y: NDArray[Any], labels: NDArray[Any]) -> dict[str
         result[when] = {
             "said": float(model.probs.max(1).mean()),
             "error": float(expected_calibration_error(probs, torch.from_numpy(y))),
-            "inside": [bool(one.lower <= share <= one.upper) for one, share in zip(annotators, true, strict=True)],
+            "inside": [within(one, share) for one, share in zip(annotators, true, strict=True)],
         }
     return result
 
@@ -103,7 +103,7 @@ def page(text: str, cells: list[dict[str, Any]]) -> str:
         held = [f"{one.sum()} of {len(one)}" for one in inside]
         rows.append([data, *(f"{100 * figure:.1f}" for figure in figures), *held])
     head = ["data", "right, %", "said to be, %: before", "after", "calibration error, %: before", "after"]
-    head += ["intervals of accuracies that hold: before", "after"]
+    head += ["ranges of accuracies that hold: before", "after"]
     before, _, rest = text.partition(BEGIN.format(NAME))
     return f"{before}{BEGIN.format(NAME)}{table(head, rows)}\n{END.format(NAME)}{rest.partition(END.format(NAME))[2]}"
 

@@ -48,12 +48,14 @@ print(f"Wrong among the 50 most doubtful rows: {wrong[consensus.order[:50]].sum(
 print("Ask about rows", consensus.rows_to_label(5).tolist())
 
 # %%
-# What is known of each annotator's accuracy, and what it is.
+# What is estimated of each annotator's accuracy, and what it is.
 
 places = np.arange(3)
-found = np.array([[one.accuracy, one.lower, one.upper] for one in consensus.annotators])
+found = np.array([[one.estimated_accuracy, *one.estimated_range] for one in consensus.annotators])
 true = [np.nanmean(np.where(np.isnan(labels[:, j]), np.nan, labels[:, j] == y)) for j in range(3)]
-plt.errorbar(places, 100 * found[:, 0], 100 * np.abs(found[:, 1:] - found[:, :1]).T, fmt="o", label="estimated, 95 %")
+plt.errorbar(
+    places, 100 * found[:, 0], 100 * np.abs(found[:, 1:] - found[:, :1]).T, fmt="o", label="estimated, with its range"
+)
 plt.plot(places, 100 * np.array(true), "x", label="true")
 plt.xticks(places, ["first", "second", "third"])
 plt.ylabel("labels that are right, %")

@@ -29,7 +29,11 @@ def test_features_keep_their_values_and_get_a_column_of_ones(store):
 def test_memory_that_may_only_be_read_is_copied():
     fixed = DENSE.copy()
     fixed.flags.writeable = False
-    assert as_matrix(fixed).flags.writeable
+    matrix = as_matrix(fixed)
+    assert matrix.flags.writeable and not np.shares_memory(matrix, fixed)
+    np.testing.assert_array_equal(matrix, DENSE)
+    matrix[:] = 7
+    np.testing.assert_array_equal(fixed, DENSE)
 
 
 def test_labels_are_integers_whatever_type_they_come_in():

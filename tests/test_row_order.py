@@ -151,7 +151,7 @@ def several_labels_a_row(r):
 
 def found_consensus(r):
     found = find_consensus(several_labels_a_row(r), r.h)
-    accuracies = [round(one.accuracy, 9) for one in found.annotators]
+    accuracies = [round(one.estimated_accuracy, 9) for one in found.annotators]
     return PerRow(found.probs.round(9)), PerRow(found.labels), r.h[found.rows_to_label(20)], accuracies
 
 

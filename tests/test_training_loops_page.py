@@ -28,3 +28,29 @@ def test_the_records_are_whole(runs):
     assert sorted((one["column"], one["recipe"], one["seed"]) for one in runs) == sorted(
         (column, recipe, seed) for column in loop.COLUMNS for recipe in recipes for seed in range(3)
     )
+
+
+def mean_of(results, recipe):
+    return sum(results.mean(column, recipe, "kept") for column in results.columns)
+
+
+def test_the_page_says_where_the_default_stands_on_the_development_columns():
+    records = loop.records("development")
+    results = loop_page.Results(records)
+    assert set(results.columns) == set(loop.DEVELOPMENT)
+    untold = sorted((one for one in results.recipes if "told" not in one), key=lambda one: -mean_of(results, one))
+    rank = untold.index(loop_page.DEFAULT)
+    said = "the first" if rank == 0 else f"number {rank + 1} of {len(untold)}"
+    sentence = f"To train only once, take {loop_page.DEFAULT}, which is {said} on the development columns."
+    assert sentence in (ROOT / loop.PAGE).read_text()
+
+
+@pytest.mark.parametrize(("lost", "said"), [(0, "the first"), (60, "number 2 of 2")])
+def test_a_record_in_which_the_default_loses_can_be_committed(lost, said):
+    """The page then says so: two recipes on one column, of which the default is better by 10 points, or worse by 50."""
+    records = [
+        {"column": "a", "seed": 0, "recipe": "other", "kept": 70.0},
+        {"column": "a", "seed": 0, "recipe": "an oracle, told", "kept": 99.0},
+        {"column": "a", "seed": 0, "recipe": loop_page.DEFAULT, "kept": 80.0 - lost},
+    ]
+    assert loop_page.place_of_default(loop_page.Results(records)) == said

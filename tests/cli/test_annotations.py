@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.noise.annotator_table import CAUTION
 from mgce.review.decision_file import COLUMNS
 
 QUICK = ("--model", "linear", "--beta", "1.4")
@@ -24,17 +25,23 @@ def labelled(tmp_path):
     return frame
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_three_columns_of_labels(mgce, labelled, tmp_path):
     code, _, errors = mgce("fit", "table.csv", "--label-columns", "ann,bob,<cy>", *QUICK, "--json", "fit.json")
     assert code == 0, errors
     said = json.loads((tmp_path / "fit.json").read_text())
     assert [one["name"] for one in said["annotators"]] == ["ann", "bob", "<cy>"]
-    assert said["annotators"][0]["accuracy"] > said["annotators"][2]["accuracy"]
+    assert said["annotators"][0]["estimated_accuracy"] > said["annotators"][2]["estimated_accuracy"]
+    assert all(lower < upper for lower, upper in (one["estimated_range"] for one in said["annotators"]))
     assert said["target"] == "consensus" and "ann" not in said["columns"]
     assert any("no label" in note for note in said["notes"])
     page = (tmp_path / "table.html").read_text()
-    assert "The annotators" in page and "&lt;cy&gt;" in page and "<cy>" not in page
+    assert (
+        "The annotators" in page
+        and CAUTION in page
+        and "95 %" not in page.split("The annotators")[1].split("</table>")[0]
+    )
+    assert "&lt;cy&gt;" in page and "<cy>" not in page
     suspects = pd.read_csv(tmp_path / "table.suspects.csv")
     assert {"ann", "bob", "<cy>"} <= set(suspects.columns) and len(suspects) == 117
     consensus = pd.read_csv(tmp_path / "table.consensus.csv")
@@ -74,7 +81,11 @@ def test_a_long_file(mgce, labelled, tmp_path):
     labelled[["a", "b"]].to_csv(tmp_path / "bare.csv", index=False)
     code, said, errors = mgce("fit", "bare.csv", "--annotations", "long.csv", *QUICK, "--target", "label")
     assert code == 0, errors
-    assert "ann: 117 labels" in said and "--annotations long.csv" in said
+    assert (
+        "ann: 117 labels, an estimated " in said
+        and CAUTION in " ".join(said.split())
+        and "--annotations long.csv" in said
+    )
     suspects = pd.read_csv(tmp_path / "bare.suspects.csv")
     assert suspects["given labels"].str.contains("ann: ").all()
 

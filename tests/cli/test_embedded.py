@@ -83,7 +83,7 @@ def test_labels_in_a_file_and_pictures_that_it_does_not_name(mgce, tmp_path, pho
     assert mgce(*arguments, "--quiet")[0] == 0 and features.stat().st_mtime_ns == before  # not encoded again
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_decisions_mend_the_labels_of_a_folder(mgce, tmp_path, photos):
     assert mgce(*FIT)[0] == 0
     suspects = pd.read_csv(tmp_path / "photos.suspects.csv", dtype=str)

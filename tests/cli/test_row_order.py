@@ -10,7 +10,7 @@ LEFT_OUT = ("table", "file", "files", "notes", "seconds")
 FIT = ("--target", "sick", "--id", "person", "--beta", "1.4", "--jobs", "1", "--budget", "inf", "--json", "-")
 
 
-@pytest.fixture(params=["copied", pytest.param("drawn", marks=pytest.mark.nightly)])
+@pytest.fixture(params=["copied", pytest.param("drawn", marks=pytest.mark.slow)])
 def tables(people, tmp_path, request):
     """Write a table and the same one sorted by its label; some of its rows are copied, or none is."""
     if request.param == "copied":
@@ -34,7 +34,7 @@ def figures(value):
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("model", ["forest", pytest.param("linear", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("model", ["forest", pytest.param("linear", marks=pytest.mark.slow)])
 def test_fit_predict_and_certify_do_not_depend_on_it(mgce, people, tables, tmp_path, model):
     people.iloc[::-1].drop(columns="sick").to_csv(tmp_path / "new.csv", index=False)
     fits, suspects, predictions, certificates = [], [], [], []
@@ -67,15 +67,15 @@ def test_compare_does_not_depend_on_it(mgce, tables):
     assert found[0] == found[1]
 
 
-@pytest.mark.nightly
-def test_rows_of_one_time_or_group_do_not_depend_on_it_either(mgce, people, tmp_path):
+@pytest.mark.slow
+@pytest.mark.parametrize("option", [("--groups", "ward", "--drop", "year"), ("--time", "year", "--drop", "ward")])
+def test_rows_of_one_time_or_group_do_not_depend_on_it_either(mgce, people, tmp_path, option):
     people = people.assign(ward=np.arange(240) // 8, year=2000 + np.arange(240) // 24)
     people.to_csv(tmp_path / "drawn.csv", index=False)
     people.sort_values("age").to_csv(tmp_path / "sorted.csv", index=False)
-    for option in (("--groups", "ward", "--drop", "year"), ("--time", "year", "--drop", "ward")):
-        fits = []
-        for table in ("drawn.csv", "sorted.csv"):
-            code, output, errors = mgce("fit", table, *FIT, "--model", "linear", *option, "--out", "m.skops")
-            assert code == 0, errors
-            fits.append(figures(json.loads(output)))
-        assert fits[0] == fits[1]
+    fits = []
+    for table in ("drawn.csv", "sorted.csv"):
+        code, output, errors = mgce("fit", table, *FIT, "--model", "linear", *option, "--out", "m.skops")
+        assert code == 0, errors
+        fits.append(figures(json.loads(output)))
+    assert fits[0] == fits[1]

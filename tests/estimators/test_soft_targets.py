@@ -29,6 +29,19 @@ def test_regression_leaves_one_row_out(data):
         np.testing.assert_allclose(score[row], left_out, atol=5e-3)
 
 
+def test_rows_far_from_all_others_get_the_frequencies_of_the_classes(data):
+    X, _, _ = data
+    rows = (X / np.sqrt(np.square(X).sum(1).mean())).astype(np.float32)
+    targets = np.repeat(np.eye(3), [90, 45, 15], axis=0)
+    kernel = _Kernel(rows, rows, 2.0, targets)
+    kernel.left_out(targets)
+    kernel.fit(targets)
+    far = kernel.predict(rows[:2] + 100)
+    wanted = np.exp(kernel._factor * np.array([0.6, 0.3, 0.1]))
+    np.testing.assert_allclose(far, np.tile(wanted / wanted.sum(), (2, 1)), atol=1e-6)
+    assert far[0, 0] > far[0, 1] > far[0, 2]
+
+
 def test_a_row_is_predicted_without_its_target(data):
     X, _, targets = data
     model = SoftTargetModel(X, 3, np.random.RandomState(0))

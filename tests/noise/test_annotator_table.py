@@ -1,36 +1,38 @@
-"""Accuracies of annotators with intervals, against SciPy and over made tables."""
+"""Estimated accuracies of annotators with ranges, against SciPy and over made tables."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from crowds import K, made, prior
-from mgce.noise.annotator_table import accuracy_interval, annotator_table
+from mgce.noise.annotator_table import annotator_table, estimated_range
 from mgce.noise.annotators import Annotations, annotator_model
 
 
-def test_interval_of_known_labels_is_that_of_jeffreys():
+def test_range_of_known_labels_is_that_of_jeffreys():
     right = np.repeat([1.0, 0.0], [70, 30])
-    assert accuracy_interval(right) == pytest.approx(stats.beta(70.5, 30.5).interval(0.95))
+    assert estimated_range(right) == pytest.approx(stats.beta(70.5, 30.5).interval(0.95))
 
 
-def test_doubt_widens_the_interval():
+def test_doubt_widens_the_range():
     sure, doubtful = np.repeat([1.0, 0.0], [70, 30]), np.repeat([0.9, 0.233], [70, 30])
-    width = [np.diff(accuracy_interval(each))[0] for each in (sure, doubtful)]
+    width = [np.diff(estimated_range(each))[0] for each in (sure, doubtful)]
     assert width[1] > 1.2 * width[0]
 
 
 def test_no_label_says_nothing():
-    assert accuracy_interval(np.empty(0)) == (0.0, 1.0)
+    assert estimated_range(np.empty(0)) == (0.0, 1.0)
 
 
-def test_intervals_hold_as_often_as_they_say():
+def test_ranges_hold_where_annotators_err_independently_as_is_assumed():
     rates, inside = (0.1, 0.2, 0.3, 0.5), []
     for seed in range(12):
         right, labels = made(400, rates, seed=seed, asked=3)
         model = annotator_model(Annotations.of(labels, K), prior(right, 0.7, seed=seed + 1000))
         table = annotator_table(model, list("abcd"), np.arange(K))
-        inside += [one.lower <= 1 - rate <= one.upper for one, rate in zip(table, rates, strict=True)]
+        inside += [
+            one.estimated_range[0] <= 1 - rate <= one.estimated_range[1] for one, rate in zip(table, rates, strict=True)
+        ]
     assert stats.binomtest(sum(inside), len(inside), 0.95, alternative="less").pvalue > 0.01
 
 

@@ -55,22 +55,29 @@ def test_independent_errors_are_seldom_refuted():
     assert refuted <= 3  # of 10 at level 0.05: more has a probability of 0.1 %
 
 
-@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("draws", "most"),
+    [pytest.param(40, 6, marks=pytest.mark.slow), pytest.param(200, 18, marks=pytest.mark.nightly)],
+)
 @pytest.mark.parametrize("sure", [0.7, 0.9, None])
-def test_the_level_holds(sure):
-    """With a weak, a strong and no classifier. More than 18 of 200 at level 0.05 have a probability of 0.5 %."""
+def test_the_level_holds(sure, draws, most):
+    """With a weak, a strong and no classifier. More than `most` at level 0.05 have a probability of 0.5 % or less."""
+    assert stats.binom.sf(most, draws, 0.05) < 0.006
     refuted = 0
-    for seed in range(200):
+    for seed in range(draws):
         right, labels = made(500, (0.2, 0.2, 0.3), seed=seed)
         refuted += found(labels, None if sure is None else prior(right, sure, seed=seed + 1000)).refuted
-    assert refuted <= 18
+    assert refuted <= most
 
 
-@pytest.mark.nightly
-def test_the_level_holds_with_many_annotators():
-    """Of whom some seem to err together by chance. More than 8 of 60 at level 0.05 have a probability of 0.3 %."""
+@pytest.mark.parametrize(
+    ("draws", "most"), [pytest.param(12, 3, marks=pytest.mark.slow), pytest.param(60, 8, marks=pytest.mark.nightly)]
+)
+def test_the_level_holds_with_many_annotators(draws, most):
+    """Of whom some seem to err together by chance."""
+    assert stats.binom.sf(most, draws, 0.05) < 0.003
     refuted = 0
-    for seed in range(60):
+    for seed in range(draws):
         rng = np.random.default_rng(seed)
         right = rng.integers(K, size=1000)
         labels, wrong_rate = np.full((1000, 60), -1), rng.uniform(0.1, 0.3, 60)
@@ -78,7 +85,7 @@ def test_the_level_holds_with_many_annotators():
             other = (right + rng.integers(1, K, 1000)) % K
             labels[np.arange(1000), who] = np.where(rng.random(1000) < wrong_rate[who], other, right)
         refuted += found(labels, prior(right, 0.7, seed=seed)).refuted
-    assert refuted <= 8
+    assert refuted <= most
 
 
 def test_independent_estimates_are_those_of_plain_expectation_maximisation():

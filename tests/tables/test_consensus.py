@@ -54,7 +54,7 @@ def test_soft_targets_are_zero_in_rows_without_a_label(digits, fitted):
     np.testing.assert_allclose(targets[~empty], fitted.consensus_.probs[~empty], atol=1e-7)
 
 
-def test_annotators_have_accuracies_with_intervals(digits, fitted):
+def test_annotators_have_estimated_accuracies_with_ranges(digits, fitted):
     _, y, labels = digits
     table = fitted.consensus_.annotators
     assert [one.name for one in table] == ["0", "1", "2"]
@@ -62,7 +62,8 @@ def test_annotators_have_accuracies_with_intervals(digits, fitted):
         given = ~np.isnan(labels[:300, j])
         right = (labels[:300, j] == y[:300])[given].mean()
         assert one.n_labels == given.sum()
-        assert one.lower < right < one.upper and one.upper - one.lower < 0.2
+        lower, upper = one.estimated_range
+        assert lower < right < upper and upper - lower < 0.2 and lower < one.estimated_accuracy < upper
 
 
 def test_rows_in_order_of_doubt(digits, fitted):
@@ -155,10 +156,11 @@ def test_bad_rows_are_named(digits):
         ConsensusClassifier(LinearSVC()).fit(X, labels)
 
 
-def test_no_bound_when_errors_are_common(digits, fitted):
+def test_an_estimate_is_one_number_and_none_when_errors_are_common(digits, fitted):
     _, y, _ = digits
-    accuracy, lower = fitted.consensus_.estimated_accuracy()
-    assert lower < accuracy and lower < (fitted.consensus_.labels == y[:300]).mean() + 0.02
+    accuracy = fitted.consensus_.estimated_accuracy()
+    assert accuracy == fitted.consensus_.quality.mean()
+    assert accuracy == pytest.approx((fitted.consensus_.labels == y[:300]).mean(), abs=0.03)
     one = find_consensus([[0], [1], [0], [1]] * 5)
     with pytest.raises(ValueError, match="looked-up rows"):
         one.estimated_accuracy()

@@ -192,6 +192,21 @@ def test_a_model_that_was_changed_by_hand_is_refused_in_one_sentence(model, tmp_
         TableModel.load(path)
 
 
+@pytest.mark.parametrize(
+    "kinds", [{}, {"x": "number", "kind": "word"}, {"x": "word", "kind": "category"}, {"x": "", "kind": "category"}]
+)
+def test_kinds_of_columns_that_there_are_not_are_refused_by_name(model, tmp_path, kinds):
+    """Whatever is built of them later: a column of a kind that nobody knows would be read as numbers."""
+    path = tmp_path / "model.skops"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    pipeline.table_["kinds"] = kinds
+    save(pipeline, path)
+    with pytest.raises(ValueError, match="undamaged file") as refusal:
+        TableModel.load(path)
+    assert str(refusal.value.__cause__).startswith("Expected `kinds` to be columns of (")
+
+
 def test_a_file_of_another_format_names_its_version(model, tmp_path):
     path = tmp_path / "model.skops"
     path.write_bytes(model.to_bytes())

@@ -204,6 +204,18 @@ class TestPreprocessing:
         flat = image_data._jittered(images, one, 0 * one, one)
         torch.testing.assert_close(flat, grey.mean().expand_as(flat))
 
+    def test_each_training_image_is_jittered_by_factors_within_the_limit(self):
+        """Grey images keep their hue, so each is multiplied by its brightness alone, where it is not clipped."""
+        settings = ImageSettings(standardization="channels", padding=0, crop=8, jitter=0.3, flip=False)
+        grey = Preprocessing(torch.zeros(3, 8, 8), settings)
+        images = torch.full((400, 3, 8, 8), 100.0)
+        factors = grey.augmented(images, derived_generator(0, "test")) * 255 / 100
+        assert (factors.amax((1, 2, 3)) - factors.amin((1, 2, 3))).max() < 1e-5
+        of_each = factors.mean((1, 2, 3))
+        assert 0.7 <= of_each.min() < 0.71 and 1.29 < of_each.max() <= 1.3
+        assert of_each.std() == pytest.approx(0.6 / 12**0.5, rel=0.1)  # that of a uniform draw
+        assert torch.equal(grey(images), images / 255)  # test images stay as they are
+
     def test_crop_that_is_too_large(self):
         with pytest.raises(
             ValueError, match=r"Expected `crop` to be at most the padded images, \(10, 11\), but got 11"

@@ -1,4 +1,4 @@
-"""Describe each annotator: accuracy with an interval, the classes that are confused, and who errs together."""
+"""Describe each annotator: estimated accuracy with a range, the classes that are confused, and who errs together."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from mgce._rounding import percent_down, percent_up
 from mgce.noise.annotators import AnnotatorModel
 
 FloatArray = NDArray[np.float64]
-CONFIDENCE = 0.95  # of the interval of an accuracy
+MASS = 0.95  # of the posterior of an accuracy, within the range that is shown
+CAUTION = (
+    "These accuracies and ranges are estimates without a guarantee. In made tables every range missed the truth where "
+    "annotators copied one another, or followed a wrong guideline."
+)
 CONFUSED = 3  # pairs of classes that are listed of an annotator
 FEWEST_CONFUSED = 3.0  # expected labels below which a confusion is not listed: one or two are chance
 COPIES = 0.3  # share of common wrong labels from which a pair is listed: unrelated pairs stay below 0.15
@@ -27,25 +30,24 @@ class Annotator:
     Attributes:
         name: the name of the annotator.
         n_labels: number of labels.
-        accuracy: estimated probability that a label of this annotator is right.
-        lower, upper: interval of the accuracy that holds with 95 % confidence.
+        estimated_accuracy: estimated probability that a label of this annotator is right.
+        estimated_range: likely values of the accuracy, if annotators err independently: not a confidence interval.
         confused: pairs of classes and a share: of the rows of the first class, the share labelled as the second.
         together: names of annotators with common wrong labels, each with the share that they have in common.
     """
 
     name: str
     n_labels: int
-    accuracy: float
-    lower: float
-    upper: float
+    estimated_accuracy: float
+    estimated_range: tuple[float, float]
     confused: tuple[tuple[object, object, float], ...]
     together: tuple[tuple[str, float], ...]
 
     def __str__(self) -> str:
         """Return a sentence or two on the annotator."""
         labels = "1 label" if self.n_labels == 1 else f"{self.n_labels:,} labels"
-        ends = f"{percent_down(self.lower)} to {percent_up(self.upper)}"
-        said = f"{self.name}: {labels}, {self.accuracy:.1%} right ({ends})."
+        ends = " to ".join(f"{end:.1%}" for end in self.estimated_range)
+        said = f"{self.name}: {labels}, an estimated {self.estimated_accuracy:.1%} right ({ends})."
         if self.confused:
             pairs = ", ".join(f"{right} as {given} ({share:.0%})" for right, given, share in self.confused)
             said += f" Most frequent wrong labels: {pairs}."
@@ -58,8 +60,9 @@ class Annotator:
 def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArray[np.generic]) -> list[Annotator]:
     r"""Return what the labels say of each annotator, in the order of `names`.
 
-    The interval of the accuracy a is Jeffreys' for a binomial share, of as many labels as are worth knowing. n labels
-    whose right class is known only with the probabilities r are worth :math:`n (1 - \overline{r(1-r)} / a(1-a))`
+    The range of the accuracy a is Jeffreys' interval for a binomial share, of as many labels as are worth knowing. It
+    takes the probabilities r of the model for right, and is wrong where they are. n labels whose right class is known
+    only with the probabilities r are worth :math:`n (1 - \overline{r(1-r)} / a(1-a))`
     labels (the missing information of Louis).
 
     Args:
@@ -76,20 +79,20 @@ def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArra
     for j, name in enumerate(names):
         own = annotations.annotator == j
         right = model.label_right[own]
-        lower, upper = accuracy_interval(right)
+        ends = estimated_range(right)
         confused = _confused(model, own, classes)
         others = tuple((names[other], float(together[j, other])) for other in np.argsort(-together[j]).tolist())
         others = tuple(pair for pair in others if pair[1] >= COPIES)
         mean = float(right.mean()) if right.size else float("nan")
-        found.append(Annotator(str(name), int(n_labels[j]), mean, lower, upper, confused, others))
+        found.append(Annotator(str(name), int(n_labels[j]), mean, ends, confused, others))
     return found
 
 
-def accuracy_interval(right: FloatArray) -> tuple[float, float]:
-    """Return the interval of an accuracy, from the probabilities that each of n labels is right, shape (n,).
+def estimated_range(right: FloatArray) -> tuple[float, float]:
+    """Return likely values of an accuracy, from the probabilities that each of n labels is right, shape (n,).
 
     Example:
-        >>> lower, upper = accuracy_interval(np.repeat([1.0, 0.0], [90, 10]))
+        >>> lower, upper = estimated_range(np.repeat([1.0, 0.0], [90, 10]))
         >>> round(lower, 3), round(upper, 3)
         (0.83, 0.947)
     """
@@ -98,7 +101,7 @@ def accuracy_interval(right: FloatArray) -> tuple[float, float]:
     mean = float(right.mean())
     spread = max(mean * (1 - mean), 1e-12)
     known = len(right) * max(1 - float((right * (1 - right)).mean()) / spread, 1 / len(right))
-    tail = (1 - CONFIDENCE) / 2
+    tail = (1 - MASS) / 2
     posterior = stats.beta(mean * known + 0.5, (1 - mean) * known + 0.5)
     return float(posterior.ppf(tail)), float(posterior.ppf(1 - tail))
 

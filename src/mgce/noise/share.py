@@ -24,7 +24,7 @@ PARTS, PART_ROWS = 50, 10
 LEAST_ROWS = 100  # of ten parts: fewer hardly show a curve
 # Rows that tie have one place on the curve of errors. Their places count as many as equally large groups would with the
 # same probability that two rows tie. With right labels, trees and nearest neighbours got false intervals at up to 18
-# places, and none from there on. The forests of `benchmarks/noise_share.py` have more than 100.
+# places, and none from there on. The forests of `benchmarks/noise_share.py` have about as many as rows.
 LEAST_PLACES = 20
 # More rows count like this many. The curve of errors is a model, which was compared with right labels at up to 2,000
 # rows: its error does not shrink with more of them.

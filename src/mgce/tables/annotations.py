@@ -14,6 +14,7 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
+from mgce.noise.annotator_table import CAUTION
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns
@@ -178,7 +179,7 @@ def with_doubts(fit: TableFit, consensus: Consensus) -> TableFit:
 
 def annotator_sentences(consensus: Consensus) -> list[str]:
     """Return a sentence on each annotator, and what the labels say of common errors."""
-    return [*(printable(str(one)) for one in consensus.annotators), str(consensus.independence)]
+    return [*(printable(str(one)) for one in consensus.annotators), CAUTION, str(consensus.independence)]
 
 
 def _written(labels: pd.DataFrame) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mgce._rounding import percent_down, percent_up
 from mgce._text import printable
+from mgce.noise.annotator_table import CAUTION
 from mgce.pages.web_page import paragraph, table
 from mgce.tables.consensus import Consensus
 
@@ -14,13 +14,20 @@ def annotator_section(consensus: Consensus) -> str:
         [
             printable(one.name),
             f"{one.n_labels:,}",
-            f"{one.accuracy:.1%}",
-            f"{percent_down(one.lower)} to {percent_up(one.upper)}",
+            f"{one.estimated_accuracy:.1%}",
+            " to ".join(f"{end:.1%}" for end in one.estimated_range),
             ", ".join(printable(f"{right} as {given} ({share:.0%})") for right, given, share in one.confused),
             ", ".join(printable(f"{name} ({share:.0%})") for name, share in one.together),
         ]
         for one in consensus.annotators
     ]
-    head = ["annotator", "labels", "right", "95 % interval", "most frequent wrong labels", "errs together with"]
+    head = [
+        "annotator",
+        "labels",
+        "right, estimated",
+        "estimated range",
+        "most frequent wrong labels",
+        "errs together with",
+    ]
     caption = "What the labels and a model of the features say of each annotator."
-    return table(caption, head, rows) + paragraph(str(consensus.independence))
+    return table(caption, head, rows) + paragraph(CAUTION) + paragraph(str(consensus.independence))
