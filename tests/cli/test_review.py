@@ -13,7 +13,6 @@ import commands
 from mgce.review.decision_file import COLUMNS
 from mgce.review.sheet import chosen
 from mgce.review.suspect_file import read_suspects
-from web_pages import CHROMIUM
 
 FIT = ("fit", "people.csv", "--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4", "--jobs", "1")
 
@@ -198,18 +197,6 @@ def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, 
         assert mended["y"].dtype.kind == "i" or (suffix, out) == ("csv", "m.parquet")
 
 
-@pytest.fixture
-def browser():
-    """Chromium, driven from Python; skipped where either is missing."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    if CHROMIUM is None:
-        pytest.skip("needs Chromium")
-    with sync_api.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
 @pytest.mark.integration
 @pytest.mark.parametrize(("width", "height"), [(390, 844), (1400, 900)])
 def test_a_person_goes_through_the_page(mgce, fitted, browser, tmp_path, width, height):
@@ -248,6 +235,24 @@ def test_a_person_goes_through_the_page(mgce, fitted, browser, tmp_path, width, 
     context.close()
     code, output, errors = mgce(*FIT, "--checked", "people.decisions.csv")
     assert code == 0 and "6 rows were checked" in " ".join(output.split()), errors
+
+
+@pytest.mark.integration
+def test_the_key_1_saves_the_class_1(mgce, browser, tmp_path):
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame(rng.normal(size=(400, 4)).round(2), columns=list("abcd"))
+    right = (cells["a"] + cells["b"] > 0).astype(int)
+    cells.assign(sick=np.where(rng.random(400) < 0.15, 1 - right, right)).to_csv(tmp_path / "t.csv", index=False)
+    assert mgce("fit", "t.csv", "--target", "sick", "--model", "linear", "--beta", "1.4", "--quiet")[0] == 0
+    assert mgce("review", "t.suspects.csv")[0] == 0
+    page = browser.new_context(accept_downloads=True).new_page()
+    page.goto((tmp_path / "t.review.html").as_uri())
+    for key in "110":
+        page.keyboard.press(key)
+    with page.expect_download() as download:
+        page.keyboard.press("Control+s")
+    download.value.save_as(tmp_path / "d.csv")
+    assert pd.read_csv(tmp_path / "d.csv", dtype=str)["label"].tolist() == ["1", "1", "0"]
 
 
 @pytest.mark.integration

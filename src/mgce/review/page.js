@@ -4,6 +4,7 @@
   const rows = data.rows, classes = data.classes;
   const at = (id) => document.getElementById(id);
   const LETTERS = { k: "keep", s: "suggestion", d: "drop", x: "skip" };
+  const byKey = new Map(classes.map((one, i) => [one.key, i]).filter(([key]) => key));
   // decisions: by the place of a row, [decision, class or null]; past: what undoing brings back.
   let state = { decisions: {}, place: 0, past: [] };
 
@@ -14,15 +15,23 @@
     } catch { /* nothing was stored, or this browser stores nothing */ }
   }
 
-  function store() {
+  // Keeps the state, and says what was done.
+  function store(done) {
     try {
       localStorage.setItem(data.id, JSON.stringify(state));
     } catch {
-      say("This browser does not keep the decisions. Save them before you close the page.");
+      done += " This browser does not keep the decisions. Save them before you close the page.";
     }
+    say(done);
   }
 
   function say(text) { at("message").textContent = text; }
+
+  function echo(row, label, decision) {
+    const [named, given] = [`${data.named} ${row.name}`, classes[row.given].text];
+    if (label !== null) return label === row.given ? `${named} keeps ${given}.` : `${named}: ${given} becomes ${classes[label].text}.`;
+    return decision === "drop" ? `${named} is dropped.` : `${named} is skipped.`;
+  }
 
   // The first row from here on without a decision, else the first of all; -1 if every row has one.
   function open(from) {
@@ -39,9 +48,8 @@
     state.past.push([state.place, state.decisions[state.place] || null]);
     state.decisions[state.place] = [decision, label];
     const next = open(state.place + 1);
-    say("");
     if (next >= 0) state.place = next;
-    store();
+    store(echo(row, label, decision));
     show();
   }
 
@@ -56,15 +64,15 @@
     const [place, before] = last;
     if (before) state.decisions[place] = before; else delete state.decisions[place];
     state.place = place;
-    say("Undone.");
-    store();
+    store(`Undone: ${before ? echo(rows[place], before[1], before[0]) : `${data.named} ${rows[place].name} is open again.`}`);
     show();
   }
 
   function move(step) {
-    state.place = Math.min(rows.length - 1, Math.max(0, state.place + step));
-    say("");
-    store();
+    const place = state.place + step;
+    if (!(place in rows)) return say(step < 0 ? "There is no row before this one." : "There is no row behind this one.");
+    state.place = place;
+    store("");
     show();
   }
 
@@ -125,12 +133,12 @@
 
   function offerClasses() {
     at("named").replaceChildren(...classes.map((one) => { const made = document.createElement("option"); made.value = one.text; return made; }));
-    if (classes.length > data.keys) return;
+    if (!byKey.size) return;
     classes.forEach((one, i) => {
       const button = element("button", one.text);
       button.type = "button";
       button.dataset.class = i;
-      button.append(element("kbd", String(i + 1)));
+      button.append(element("kbd", one.key.toUpperCase()));
       button.addEventListener("click", () => { button.blur(); choose(i); });
       at("classes").append(button);
     });
@@ -143,12 +151,14 @@
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target === at("name")) { if (event.key === "Escape") at("name").blur(); return; }
     const key = event.key.toLowerCase();
+    if (key.length === 1 && event.repeat) return event.preventDefault();  // a key that is held down decides one row
     if (key in LETTERS) decide(LETTERS[key]);
     else if (key === "u" || key === "backspace") undo();
     else if (key === "arrowleft") move(-1);
     else if (key === "arrowright") move(1);
     else if (key === "o" && !at("other").hidden) at("name").focus();
-    else if (/^[1-9]$/.test(key) && classes.length <= data.keys && Number(key) <= classes.length) choose(Number(key) - 1);
+    else if (byKey.has(key)) choose(byKey.get(key));
+    else if (key.length === 1 && key !== " ") say(`The key ${event.key} does nothing here. ${byKey.size ? "Each button shows its key." : "Type O, then the name of a class."}`);
     else return;
     event.preventDefault();
   }

@@ -17,14 +17,15 @@ import numpy as np
 from mgce._text import html_text, printable, spreadsheet_cell
 from mgce._validation import expected
 from mgce.encoders.pictures import thumbnail
-from mgce.pages.script_page import script_page
+from mgce.pages.script_page import json_in_html, script_page
 from mgce.pages.web_page import STYLE
 from mgce.review.decision_file import DROP, HEAD, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.review.suspect_file import PICTURE, Suspect
 from mgce.training.seeds import derived_seed
 
 ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
-NUMBER_KEYS = 9  # classes that have a key of their own, 1 to 9; of more, one is chosen by its name
+DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard
+LETTERS = "abcefghijl"  # keys of classes where a digit could be taken for another name; none is the key of a button
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
 SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
 PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
@@ -108,8 +109,10 @@ def sheet(
         "id": sheet_id(shown),
         "file": saved_as,
         "head": ",".join(HEAD),
-        "keys": NUMBER_KEYS,
-        "classes": [{"text": printable(label), "csv": _line([spreadsheet_cell(label)])} for label in classes],
+        "classes": [
+            {"text": printable(label), "csv": _line([spreadsheet_cell(label)]), "key": key}
+            for label, key in zip(classes, class_keys(classes), strict=True)
+        ],
         "named": printable(examples[0].cells[0][0]),
         "columns": [printable(name) for name in columns],
         "rows": rows,
@@ -118,9 +121,32 @@ def sheet(
     return script_page(title, _body(title), STYLE + style, script, data)
 
 
+def class_keys(classes: Sequence[str]) -> list[str]:
+    """Return the key that chooses each class on the page; "" for all if there are more classes than keys.
+
+    A class that is named by one digit has the key of that digit. The other classes have letters if any name has a
+    digit: then no digit chooses a class of another name. Otherwise they have digits in turn.
+
+    Args:
+        classes: the names of the classes on the page.
+
+    Example:
+        >>> class_keys(["0", "1", "unknown"]), class_keys(["01", "02"]), class_keys(["no", "yes"])
+        (['0', '1', 'a'], ['a', 'b'], ['1', '2'])
+    """
+    if len(classes) > len(DIGITS):
+        return [""] * len(classes)
+    free = iter(LETTERS if any(char.isdigit() for name in classes for char in name) else DIGITS)
+    return [name if name in set(DIGITS) else next(free) for name in classes]
+
+
 def sheet_id(shown: Sequence[Shown]) -> str:
-    """Return the name under which a browser keeps the decisions on these examples; it is in the page too."""
-    content = "\n".join(f"{one.suspect.key} {one.suspect.given}" for one in shown)
+    """Return the name under which a browser keeps the decisions on these examples; it is in the page too.
+
+    A decision is kept by the places of the row and of the class. So the name also depends on what was suggested.
+    """
+    examples = [one.suspect for one in shown]
+    content = json_in_html({"rows": [[one.key, one.given, one.suggested, one.alternative] for one in examples]})
     return f"{ID}{blake2b(content.encode(), digest_size=8).hexdigest()}"
 
 
