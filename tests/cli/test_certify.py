@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -381,3 +382,47 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     assert code == 2 and "1 on other rows: " in errors
     code, _, errors = mgce("certify", "p.csv", "--target", "label", "--audit", "a.csv")
     assert code == 2 and "--checked takes the file" in " ".join(errors.split())
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_labels_that_were_found_and_typed_into_the_table_change_no_bound(mgce, refuses, tmp_path, seed):
+    """Labels that a model has filled in: it errs on a fifth, and agrees with most of its own errors."""
+    rng = np.random.default_rng(seed)
+    n = 6000
+    right = rng.integers(2, size=n)
+    guess = np.where(rng.random(n) < 0.2, 1 - right, right)
+    given = np.where(rng.random(n) < 0.3, right, guess)
+    frame = pd.DataFrame({"x": rng.normal(size=n), "prediction": guess, "label": given})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    call = ("certify", "t.csv", "--target", "label", "--bounds", "argmax", "--json", "c.json")
+    assert mgce(*call, "--to-check", "t.suspects.csv", "--width", "0.05")[0] == 0
+    found = read_suspects(tmp_path / "t.suspects.csv")
+    rows = [int(one.name) - 1 for one in found]
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(COLUMNS)
+        for one, row in zip(found, rows, strict=True):
+            label = str(right[row])
+            what = "keep" if label == one.given else "other"
+            lines.writerow([one.key, one.name, "", one.given, what, label, "random", one.draw, one.draw_probability])
+    mended = frame.copy()
+    mended.loc[rows, "label"] = right[rows]
+    uppers = []
+    for table in (frame, mended):
+        table.to_csv(tmp_path / "t.csv", index=False)
+        code, output, errors = mgce(*call, "--checked", "d.csv")
+        assert code == 0, errors
+        uppers.append(json.loads((tmp_path / "c.json").read_text())["argmax_error"])
+    assert uppers[0] == uppers[1] >= (guess != right).mean()
+    n_changed = int((mended["label"] != frame["label"]).sum())
+    said = " ".join(output.split())
+    assert f"Note: The table has corrected labels in {n_changed} of the rows that were looked up (" in said
+    # A label that is neither the given one nor the decided one; and a label that is no class.
+    mended["label"] = mended["label"].astype(str)
+    mended.loc[rows[0], "label"] = "2"
+    mended.to_csv(tmp_path / "t.csv", index=False)
+    refuses("1 on rows whose label was changed since (", *call, "--checked", "d.csv")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    text = (tmp_path / "d.csv").read_text()
+    (tmp_path / "d.csv").write_text(re.sub(r"(keep|other),\d,random,1,", "other,no,random,1,", text))
+    refuses("decisions for the 2 classes of the table (0, 1), but got 'no for row", *call, "--checked", "d.csv")

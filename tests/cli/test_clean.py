@@ -177,10 +177,52 @@ def test_the_order_of_the_file_changes_nothing(mgce, right, tmp_path):
     assert {one.key for one in read_suspects(tmp_path / "t-to-check.suspects.csv")} == first
 
 
-def test_decisions_on_other_rows_are_refused(mgce, right, tmp_path):
+@pytest.mark.parametrize(
+    ("edit", "sentence"),
+    [
+        ({"key": "s1"}, "1 on rows that are not found (n1)"),
+        ({"given": "maybe", "decision": "other"}, "1 on rows whose label was changed since (n1: maybe became "),
+        (
+            {"label": "maybe", "decision": "other"},
+            "the 2 classes of this file of suspects (no, yes), but got 'maybe for ",
+        ),
+    ],
+)
+def test_decisions_on_other_rows_and_labels_are_refused(mgce, refuses, right, tmp_path, edit, sentence):
     assert mgce("clean", "t.suspects.csv")[0] == 0
     decide(tmp_path, right, "first.csv")
-    text = (tmp_path / "first.csv").read_text().replace("\nr", "\ns", 1)
-    (tmp_path / "first.csv").write_text(text)
-    code, _, errors = mgce("clean", "t.suspects.csv", "--checked", "first.csv")
-    assert code == 2 and "1 on other rows" in errors
+    frame = pd.read_csv(tmp_path / "first.csv", dtype=str, keep_default_na=False)
+    row = frame.index[frame["row"] == "n1"][0]
+    for name, value in edit.items():
+        frame.loc[row, name] = value
+    frame.to_csv(tmp_path / "first.csv", index=False)
+    refuses(sentence, "clean", "t.suspects.csv", "--checked", "first.csv")
+
+
+def as_numbers(path, names):
+    """Save a file again as a spreadsheet does that takes codes for numbers: 01 becomes 1."""
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    frame.assign(**{name: frame[name].str.lstrip("0") for name in names}).to_csv(path, index=False)
+
+
+@pytest.mark.slow
+def test_codes_that_a_spreadsheet_made_numbers_are_no_classes(mgce, refuses, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    right = np.where(x > 0, "02", "01")
+    given = np.where(rng.random(80) < 0.1, np.where(right == "01", "02", "01"), right)
+    pd.DataFrame({"x": x, "code": given}).to_csv(tmp_path / "c.csv", index=False)
+    fit = ("fit", "c.csv", "--target", "code", "--model", "linear", "--beta", "1.4")
+    assert mgce(*fit)[0] == 0 and mgce("clean", "c.suspects.csv")[0] == 0
+    of_key = {one.key: right[int(one.name) - 1] for one in read_suspects(tmp_path / "c.suspects.csv")}
+    decide(tmp_path, of_key, "d.csv", "c-to-check")
+    as_numbers(tmp_path / "d.csv", ["given", "label"])
+    said = ("rows whose label was changed since (", ": 1 became 01", "A spreadsheet that saves a file again may change")
+    for command in (("clean", "c.suspects.csv"), fit):
+        for sentence in said:
+            refuses(sentence, *command, "--checked", "d.csv")
+    decide(tmp_path, of_key, "d.csv", "c-to-check")
+    assert mgce("clean", "c.suspects.csv", "--checked", "d.csv")[0] == 0
+    as_numbers(tmp_path / "c.suspects.csv", ["given", "suggested", "alternative"])
+    refuses("Labels are written otherwise in row", "clean", "c.suspects.csv", "--checked", "d.csv")
+    refuses("Labels are written otherwise in row", "review", "c.suspects.csv")

@@ -88,8 +88,7 @@ def written(tmp_path):
 
 def test_a_file_that_a_spreadsheet_sorted_and_saved_is_as_it_was_written(written):
     frame, path = written
-    saved = frame.sort_values("person", ascending=False).assign(given=["TRUE", "yes", "1,5".replace(",", ".")] * 2)
-    saved.to_csv(path, index=False, sep=";")
+    frame.sort_values("person", ascending=False).to_csv(path, index=False, sep=";")
     assert [one.name for one in read_suspects(path)] == ["n5", "n4", "n3", "n2", "n1", "n0"]
     assert read_suspects(path)[0].cells == (("person", "n5"), ("note", "x"))
     assert read_suspects(path)[0].label_column == "its label"
@@ -116,6 +115,22 @@ def test_edits_are_refused_with_what_to_do(written, edit, sentence):
     with pytest.raises(ValueError, match="Expected `out` to be a path whose t.suspects.csv is as") as error:
         check_overwritten("out", path)
     assert sentence in str(error.value) and "give it another name" in str(error.value)
+
+
+@pytest.mark.parametrize("given", [["1.5", "yes", "True"], ["1.50", "yes", "TRUE"], ["01.5", "yes", "True"]])
+def test_labels_that_a_spreadsheet_wrote_otherwise_are_another_class(written, given):
+    frame, path = written
+    frame.assign(given=given * 2).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="Labels are written otherwise in row n[02], n[35], as a spreadsheet writes 1"):
+        read_suspects(path)
+    check_overwritten("out", path)  # nobody typed anything that would be lost
+
+
+def test_files_whose_check_does_not_tell_how_labels_are_written_are_read(written):
+    frame, path = written
+    name = f"{CHECK}its label"
+    frame.assign(**{name: frame[name].str.rsplit("-", n=1).str[0]}).to_csv(path, index=False)
+    assert len(read_suspects(path)) == 6
 
 
 def test_a_column_of_notes_may_be_reviewed_and_is_not_overwritten(written):

@@ -54,6 +54,23 @@ def test_cells_are_whether_the_given_label_agrees():
     assert certificate.looked_up == 150 and not certificate.against_given and certificate.refuted is None
 
 
+@pytest.mark.parametrize("together", [certify, certify_each])
+def test_labels_that_were_typed_into_the_target_are_said(together):
+    given, probs, right = hidden_noise(np.random.default_rng(3))
+    rows = np.random.default_rng(4).permutation(1500)[:200]
+    by = {"by": "prediction"} if together is certify_each else {}
+    together(given, probs, **by, checked=(rows, right[rows]))
+    mended = given.copy()
+    mended[rows] = right[rows]
+    with pytest.warns(
+        UserWarning, match="All labels that were looked up equal those of `target`. Pass `target` as it was"
+    ):
+        together(mended, probs, **by, checked=(rows, right[rows]))
+    # Where the classifier errs on none of these rows, nothing is hidden.
+    settled = rows[probs[rows].argmax(1) == right[rows]]
+    together(mended, probs, **by, checked=(settled, right[settled]))
+
+
 def test_probabilities_that_differ_by_cell_keep_the_exact_bound_and_others_bet():
     rng = np.random.default_rng(2)
     given, probs, right = hidden_noise(rng)

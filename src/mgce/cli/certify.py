@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +28,7 @@ from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
 from mgce.risk.breakdown import PREDICTION as PREDICTED
+from mgce.risk.certificate import MendedLabelsWarning
 from mgce.risk.check_plan import check_width
 from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.tables.predictions import LabelledPredictions, class_matrix, read_class_table
@@ -103,25 +105,29 @@ def certify(
         rows = given_predictions(model, table, target, prediction, by, groups, form)
     else:
         rows = predicted_rows(model, table, target, by, groups, form, embeddings)
-    predictions = rows.predictions
+    predictions, notes = rows.predictions, rows.notes
     options: dict[str, Any] = {"delta": delta, "bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
     if checked is not None:
-        options["checked"] = looked_up(rows.frame, predictions, read_decisions(*decided)[0], delta)
+        found = looked_up(rows.frame, predictions, read_decisions(*decided)[0], delta)
+        predictions, notes = found.predictions, [*notes, *found.notes]
+        options["checked"] = found.rows, found.right
     if rows.groups is not None:
         options["groups"] = rows.groups
-    certificate = certify_probs(predictions.target, predictions.probs, anytime=anytime, **options)
-    parts = {} if by is None else _certify_parts(rows.frame, predictions, by, options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MendedLabelsWarning)  # decisions tell the labels of before the looks
+        certificate = certify_probs(predictions.target, predictions.probs, anytime=anytime, **options)
+        parts = {} if by is None else _certify_parts(rows.frame, predictions, by, options)
     plan = ""
     if certificate.looked_up is None and rows.groups is None:
         plan = _rows_to_check(rows.frame, predictions, width, delta, to_check)
     source = {"model": model.name, "table": (table or model).name}
-    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": rows.notes})
+    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, by), "notes": notes})
     console = terminal(json_file, quiet)
     console.print(str(certificate))
     if parts:
         console.print(_grid(parts, by or "", delta))
-    console.print_notes(rows.notes)
+    console.print_notes(notes)
     if plan:
         console.print(plan)
 

@@ -21,11 +21,13 @@ from mgce.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, 
 from mgce.cli.review import ENDING
 from mgce.datasets.written_tables import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
+from mgce.review.decided_rows import check_classes, check_decided
 from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
 
 LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
 DELTA = 0.05  # the default
+REMEDY = "Name the file of suspects that was reviewed, and decisions as the page of `mgce review` saved them."
 
 
 def clean(
@@ -57,7 +59,7 @@ def clean(
     written = {"json": json_file, "out": table}
     check_outputs(written, [suspects, *paths])
     read = read_suspects(suspects)
-    decided = {one.key: one for one in read_decisions(*paths)[0]} if paths else {}
+    decided = _decided(read_decisions(*paths)[0], read) if paths else {}
     # Each call asks for a page of its own, so that no decisions are overwritten.
     page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
     asked = suspects.parent / f"{page}{ENDING}.csv"
@@ -111,13 +113,8 @@ class _Review:
             decided: the decisions, by the key of their row.
 
         Raises:
-            ValueError: if a decision is on another row, or all rows are dropped.
+            ValueError: if all rows are dropped.
         """
-        keys = {one.key for one in read}
-        lost = sum(one.decision != DROP for key, one in decided.items() if key not in keys)
-        if lost:
-            what = "decisions on rows of this file of suspects"
-            raise ValueError(expected("checked", what, f"{lost:,} on other rows"))
         # What was dropped before is in no sample.
         rows = sorted((one for one in read if not one.is_dropped), key=lambda one: one.key)
         if not rows:
@@ -163,6 +160,25 @@ class _Review:
     def n_skipped(self, labels: Mapping[int, str]) -> int:
         """Return how many rows of the mended table were skipped, which the bound leaves out."""
         return sum(not one.is_settled for row, one in self.decided.items() if row in labels)
+
+
+def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str, Decision]:
+    """Return decisions by the key of their row.
+
+    Args:
+        decisions: the decisions, at most one for each row.
+        read: all rows of the file of suspects.
+
+    Raises:
+        ValueError: if a decision is on another row, on another given label, or for a label that is no class.
+    """
+    # A row that was reviewed before the file was written has its corrected label there.
+    unmended = {one.key for one in read if not one.is_checked}
+    place = "this file of suspects"
+    check_decided(decisions, {one.key: one.given for one in read}, place, REMEDY, unmended=unmended)
+    classes = {label for one in read for label in (one.given, one.suggested, one.alternative)}
+    check_classes(decisions, sorted(classes), place)
+    return {one.key: one for one in decisions}
 
 
 def _most(share: float, at_most: float) -> str:

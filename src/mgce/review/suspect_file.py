@@ -27,6 +27,9 @@ NAME = 1  # place of the column that names the examples
 # rest of the name is that of the table's column of labels.
 CHECK = "row_check: "
 CHECKED_CELLS = ("key", "given", "suggested", "alternative", "checked", "draw")  # that nobody may edit
+LABELS = slice(
+    1, 4
+)  # of these, the labels: a spreadsheet may write them otherwise, as 1 for 01, which is another class
 DIGEST = 4  # bytes: an edit of a row goes unnoticed with probability 2e-10
 NAMED = 3  # rows that an error names: enough to look them up
 WHAT_TO_DO = (
@@ -123,7 +126,7 @@ def check_overwritten(option: str, path: Path) -> None:
         head, *rows = rows_of_csv(path, option) or [[]]
     except ValueError:
         return  # no file that `mgce fit` wrote
-    edited = _edits(head, rows, columns=True) if _is_head(head) and rows else ""
+    edited = _edits(head, rows, written_over=True) if _is_head(head) and rows else ""
     if edited:
         what = expected(option, f"a path whose {path.name} is as `mgce fit` wrote it", str(path))
         raise ValueError(f"{what} {edited} {WHAT_TO_DO} To keep the edited file, give it another name.")
@@ -138,18 +141,22 @@ def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[st
 
     Example:
         >>> row_checks({name: ["x"] for name in CHECKED_CELLS}, 18)
-        ['n1x18-a3adc463']
+        ['n1x18-a3adc463-e1c66086']
     """
-    rows = [*zip(*(cells[name] for name in CHECKED_CELLS), strict=True)]
-    return [_row_check([*map(str, row)], f"n{len(rows)}x{n_columns}") for row in rows]
+    rows = [[*map(str, row)] for row in zip(*(cells[name] for name in CHECKED_CELLS), strict=True)]
+    size = f"n{len(rows)}x{n_columns}"
+    return [f"{_row_check(row, size)}-{_hash(row[LABELS])}" for row in rows]
 
 
 def _row_check(cells: Sequence[str], size: str) -> str:
     """Return the size and a hash that does not depend on how a spreadsheet writes numbers and truth values."""
     texts = [number_text(cell) for cell in cells]
-    texts = [text.upper() if text.upper() in ("TRUE", "FALSE") else text for text in texts]
-    content = "".join(f"{len(text)}:{text}" for text in (size, *texts))
-    return f"{size}-{blake2b(content.encode('utf-8', 'surrogatepass'), digest_size=DIGEST).hexdigest()}"
+    return f"{size}-{_hash([size, *(text.upper() if text.upper() in ('TRUE', 'FALSE') else text for text in texts)])}"
+
+
+def _hash(texts: Sequence[str]) -> str:
+    content = "".join(f"{len(text)}:{text}" for text in texts)
+    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=DIGEST).hexdigest()
 
 
 def _is_head(head: Sequence[str]) -> bool:
@@ -162,8 +169,14 @@ def _has_check(head: Sequence[str]) -> bool:
     return len(head) > len(COLUMNS) and head[len(COLUMNS)].startswith(CHECK)
 
 
-def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: bool = False) -> str:
-    """Return a sentence on how a file of suspects was edited; "" if it was not, or has no column that tells."""
+def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, written_over: bool = False) -> str:
+    """Return a sentence on how a file of suspects was edited; "" if it was not, or has no column that tells.
+
+    Args:
+        head: the names of its columns.
+        rows: its rows.
+        written_over: whether what matters is not how labels are written, but whether a column was added.
+    """
     place = len(COLUMNS)
     sizes = [re.fullmatch(r"(n(\d+)x(\d+))-.*", row[place]) if len(row) > place else None for row in rows]
     if not _has_check(head):
@@ -173,12 +186,23 @@ def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, columns: bool 
         return f"The column {head[place]!r} was edited."
     if int(whole[2]) != len(rows):
         return f"It has {len(rows):,} of {int(whole[2]):,} rows."
-    if columns and int(whole[3]) != len(head):
+    if written_over and int(whole[3]) != len(head):
         return f"It has {len(head):,} columns, and had {int(whole[3]):,}."
-    wanted = [COLUMNS.index(name) for name in CHECKED_CELLS]
-    edited = [row[NAME] for row in rows if row[place] != _row_check([row[cell] for cell in wanted], whole[1])]
-    cells = f"{', '.join(CHECKED_CELLS[:-1])} or {CHECKED_CELLS[-1]}"
-    return printable(f"Cells of {cells} were edited in row {listed(edited, NAMED)}.") if edited else ""
+    edited, rewritten = [], []
+    for row in rows:
+        cells = [row[COLUMNS.index(name)] for name in CHECKED_CELLS]
+        *content, labels = [*row[place].split("-"), ""][:3]  # that of labels as they are written; older files lack it
+        if "-".join(content) != _row_check(cells, whole[1]):
+            edited.append(row[NAME])
+        elif labels not in ("", _hash(cells[LABELS])):
+            rewritten.append(row[NAME])
+    if edited:
+        names = f"{', '.join(CHECKED_CELLS[:-1])} or {CHECKED_CELLS[-1]}"
+        return printable(f"Cells of {names} were edited in row {listed(edited, NAMED)}.")
+    if rewritten and not written_over:
+        how = "as a spreadsheet writes 1 for 01 or TRUE for True"
+        return printable(f"Labels are written otherwise in row {listed(rewritten, NAMED)}, {how}.")
+    return ""
 
 
 def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect:

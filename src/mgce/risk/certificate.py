@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -43,6 +44,10 @@ CAUTION = (
     "Labels by people break the condition: they are wrong more often where the classifier is unsure. In simulated "
     f"worlds of such labels, the bound was false in up to {FALSE_WHERE_BROKEN:.0%} of the samples."
 )
+MENDED = (
+    "All labels that were looked up equal those of `target`. Pass `target` as it was before the looks: with the labels "
+    "that were found in it, the bound is false."
+)
 TIES = "if several classes are the most probable, the first of them counts as predicted"
 
 
@@ -52,6 +57,10 @@ def unseen_examples(drawn: str) -> str:
 
 
 FRESH = unseen_examples("independent draws from the distribution of interest")
+
+
+class MendedLabelsWarning(UserWarning):
+    """The warning where the given labels may have been corrected by the labels that were looked up."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +227,7 @@ def certify(
         audit: gone; pass the rows that were looked up as `checked`.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
             indices into `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
+            Pass `target` as it was before the looks: with the labels that were found in it, the bound is false.
         checked_with: the probability with which each row was looked up, shape (n,), independently of the other rows;
             None if all rows had the same chance. If it differs among rows whose given label agrees with the classifier,
             or among the others, the bound is a betting bound, and wider.
@@ -233,6 +243,9 @@ def certify(
     Raises:
         TypeError: if `beta` or `noise_rate` is not a number.
         ValueError: if shapes or values do not fit together, `noise_rate` leaves no signal, or `transition` is singular.
+
+    Warns:
+        UserWarning: if all labels of `checked` equal those of `target`, although the classifier errs on some of them.
 
     Example:
         >>> target = np.array([0, 1] * 500)
@@ -268,6 +281,8 @@ def sampled(
     if clusters is not None:
         raise ValueError(_validation.expected("groups", "left out where right labels are given as `checked`", "groups"))
     right, rows = right_labels(checked, *h.shape)
+    if (right[rows] == labels[rows]).all() and (h[rows].argmax(1) != right[rows]).any():
+        warnings.warn(MENDED, MendedLabelsWarning, stacklevel=3)
     return Sample(labels, h, None, right, probabilities(checked_with, len(h)), rows if anytime else None)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._text import printable
-from mgce._validation import expected, listed, nearest
+from mgce._validation import expected
 from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
+from mgce.review.decided_rows import check_classes, check_decided
 from mgce.review.decision_file import DROP, Decision
 from mgce.review.draws import Draws
 from mgce.risk.sequential import betting_upper_sequence
@@ -25,7 +25,9 @@ OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "
     "table that was reviewed, with the options of before."
 )
-NAMED = 3  # rows that an error names: enough to look them up
+LOST = "they were deleted, or other cells than the label were changed"
+LOST_BY_ID = "they were deleted, their names were changed, or --id is another than before"
+REMEDY = "Fit the table that was reviewed, or take these rows out of the files of decisions."
 DEPENDENT = "Rows of groups, or in the order of time, are no independent draws: checked rows give no bound on errors."
 
 
@@ -68,14 +70,10 @@ class Checked:
             ValueError: if a row is not found, or its label is neither the reviewed label nor the decided one.
         """
         place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
-        labels = Columns({}, split.target).labels(frame)
-        now = labels.tolist()
+        given = Columns({}, split.target).labels(frame).copy()
+        now = dict(zip(place, given.fillna("").tolist(), strict=True))
+        check_decided(decisions, now, "this table", REMEDY, why_lost=LOST if split.id is None else LOST_BY_ID)
         found = {place[one.key]: one for one in decisions if one.key in place}
-        lost = [one.name for one in decisions if one.key not in place and one.decision != DROP]
-        changed = [one.name for row, one in found.items() if now[row] not in (one.given, one.label or one.given)]
-        if lost or changed:
-            raise ValueError(_refusal(len(decisions), lost, changed, split.id))
-        given = labels.copy()
         rows = list(found)
         given.iloc[rows] = [found[row].given for row in rows]
         return cls(found, frame.assign(**{split.target: given}), len(decisions))
@@ -107,11 +105,7 @@ class Checked:
         target, gone = rows.target.copy(), np.zeros(len(rows.target), dtype=bool)
         place = {str(label): index for index, label in enumerate(rows.classes)}
         decided = self.by_row(rows)
-        unknown = [one for one in decided.values() if one.label and one.label not in place]
-        if unknown:
-            what = f"decisions for the {len(place)} classes of the table ({listed(list(place))})"
-            got = f"{unknown[0].label} for row {unknown[0].name}"
-            raise ValueError(expected("checked", what, got) + nearest(unknown[0].label, place))
+        check_classes(decided.values(), place, "the table")
         for row, one in decided.items():
             target[row] = place.get(one.label, target[row])
             gone[row] = one.decision == DROP
@@ -255,18 +249,3 @@ def _left(
     settled = ~unsettled[:n]
     before = float(np.average(changed[:n][settled], weights=1 / q[:n][settled])) if settled.any() else None
     return n, float(upper[:n].min()), before
-
-
-def _refusal(n: int, lost: list[str], changed: list[str], id: str | None) -> str:
-    """Return the error message on those of n decisions that match no row of the table: which rows, and what to do."""
-    why = "they were deleted, or other cells than the label were changed"
-    if id is not None:
-        why = "they were deleted, their names were changed, or --id is another than before"
-    parts = [
-        *([f"{len(lost):,} on rows that are not found ({listed(lost, NAMED)}): {why}"] if lost else []),
-        *([f"{len(changed):,} on rows whose label was changed since ({listed(changed, NAMED)})"] if changed else []),
-    ]
-    return printable(
-        f"Expected `checked` to be {n:,} decisions on rows of this table, but got {', and '.join(parts)}. Fit the "
-        "table that was reviewed, or take these rows out of the files of decisions."
-    )
