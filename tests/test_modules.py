@@ -111,6 +111,7 @@ TESTED_IN = {
     "training/steps": "training/test_ensemble.py",
     "experiments/benchmark/study": "experiments/benchmark/test_report.py",
     "experiments/compared": "cli/test_compare.py",
+    "pages/policy": "pages/test_web_page.py",
     "runs/consistency": "runs/test_specification.py",
     "runs/images": "experiments/paper/test_images.py",
     "runs/machine": "cli/test_compare.py",

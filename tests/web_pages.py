@@ -1,7 +1,9 @@
 """What every HTML page has to be: read by a parser, and by a browser where there is one."""
 
+import base64
 import shutil
 import subprocess
+from hashlib import sha256
 from html import escape
 from html.parser import HTMLParser
 
@@ -65,6 +67,14 @@ def check_structure(page):
         if attributes.get("role") == "region":
             assert attributes["aria-label"] and attributes["tabindex"] == "0"
     assert "url(" not in page and "@import" not in page
+    (policy,) = [
+        found["content"] for _, found in parsed.elements if found.get("http-equiv") == "Content-Security-Policy"
+    ]
+    (style,) = parsed.text("style")
+    applied = f"style-src 'sha256-{base64.b64encode(sha256(style.encode()).digest()).decode()}'"
+    # Without a source of its own, a kind of content has the default one; no element has a style of its own.
+    assert policy == f"default-src 'none'; {applied}; img-src data:; base-uri 'none'; form-action 'none'"
+    assert not any("style" in attributes for _, attributes in parsed.elements)
     return parsed
 
 

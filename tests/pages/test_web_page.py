@@ -48,3 +48,16 @@ def test_a_broad_page_begins_with_links_to_its_sections(sections):
 @pytest.mark.slow
 def test_it_fits_a_phone(page, tmp_path):
     check_phone(page, tmp_path)
+
+
+@pytest.mark.integration
+def test_a_browser_applies_the_style_and_runs_nothing_that_was_not_escaped(browser, sections, tmp_path):
+    evil = '<script>document.title = "ran"</script><img src="x" onerror="document.title = \'ran\'">'
+    content = document("t", "t", {**sections, "Evil": evil}).decode()
+    (tmp_path / "t.html").write_text(content)
+    page, said = browser.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((tmp_path / "t.html").as_uri())
+    assert page.title() == "t" and sum("Content Security Policy" in text for text in said) >= 3
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "736px"
+    assert page.evaluate("document.querySelector('figure img').naturalWidth") == 1

@@ -57,7 +57,5 @@ def test_rows_that_no_review_has_corrected_have_the_label_of_before():
 
 def test_a_label_that_is_no_class_is_named():
     check_classes(EVERY, ["01", "02"], "the table")
-    with pytest.raises(
-        ValueError, match=r"the 1 classes of the table \(01\), but got '02 for row n2'"
-    ):
+    with pytest.raises(ValueError, match=r"the 1 classes of the table \(01\), but got '02 for row n2'"):
         check_classes(EVERY, ["01"], "the table")

@@ -1,18 +1,13 @@
-"""Write an HTML page in one file, with a script that cannot access anything outside the page.
-
-The Content-Security-Policy allows the browser to run only the script whose hash it names, and to load only pictures
-that are in the page. So untrusted text in the page can neither run nor send anything.
-"""
+"""Write an HTML page in one file, with a script that cannot access anything outside the page."""
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 from mgce._text import html_text
+from mgce.pages.policy import policy
 
 
 def script_page(title: str, body: str, style: str, script: str, data: Mapping[str, Any]) -> bytes:
@@ -25,13 +20,9 @@ def script_page(title: str, body: str, style: str, script: str, data: Mapping[st
         script: JavaScript, which finds `data` as JSON in the element with the id `data`.
         data: plain values for the script; they may contain untrusted text.
     """
-    policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"{policy(style, script)}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html_text(title)}</title><style>{style}</style></head><body>{body}"
         f'<script type="application/json" id="data">{json_in_html(data)}</script>'
@@ -47,7 +38,3 @@ def json_in_html(data: Mapping[str, Any]) -> str:
         '{"cell":"\\u003c/script>"}'
     """
     return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(sha256(content.encode()).digest()).decode()}'"

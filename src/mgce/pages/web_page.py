@@ -6,6 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 
 from mgce._text import html_text
+from mgce.pages.policy import policy
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fdfdfc; --text: #1d2329; --quiet: #59636e; --line: #d6dade;
@@ -75,6 +76,7 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
     opening = f'<main class="broad"><nav>{links}</nav>' if broad else "<main>"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f"{policy(STYLE)}"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html_text(title)}</title><style>{STYLE}</style></head><body>{opening}"
         f'<h1>{html_text(title)}</h1><p class="lead">{html_text(lead)}</p>{body}</main></body></html>\n'
