@@ -91,7 +91,8 @@ ROOMS = {
     ),
     "mgce.datasets": (
         "excel_files images separators sources splits vectors",
-        "reading",
+        "excel_sheets",
+        "excel_tables reading",
         "text_tables typed_tables",
         "cifar idx image_folders svhn table_files",
         "cifar_n tables written_tables",

@@ -25,6 +25,7 @@ TESTED_IN = {
     "cli/noise_options": "cli/test_certify.py",
     "cli/report": "cli/test_reproduce.py",
     "cli/table_options": "cli/test_compare.py",
+    "datasets/excel_sheets": "datasets/test_excel_tables.py",
     "datasets/images": "datasets/test_image_folders.py",
     "datasets/splits": "training/test_image_data.py",
     "datasets/text_tables": "datasets/test_table_files.py",

@@ -17,6 +17,13 @@ EXPANDED_BYTES = 1 << 29
 # Cells of a Parquet table, which may be a few bytes in the file if they are equal: 2 GB as float64, and several times
 # as much while a model is fitted to them. Besides them, `EXPANDED_BYTES` of text.
 TABLE_CELLS = 250_000_000
+# Memory that a table of a small file may take while it is read; with 0.4 GB of libraries, 2 GB in all.
+TABLE_BYTES = 3 << 29
+# Times its size that a larger file may become: a text of ten equal columns, packed, becomes 100 times its size.
+TABLE_EXPANSION = 100
+# Columns of a table. Each takes about 10 kB in pandas and a millisecond in a fit. The widest tables that people
+# measure, genes and their variants, have some ten thousands.
+TABLE_COLUMNS = 50_000
 # Members of an archive: a model file of a table has dozens, a Pipeline of a hundred steps some thousands.
 MEMBERS = 20_000
 # Members of a data set in a zip file: Tiny ImageNet, the only one, has 120,206 of 250 MB.
@@ -35,6 +42,41 @@ class Readable(Protocol):
 
 class TooLargeError(ValueError):
     """The error for a file whose content would need more memory than a limit allows."""
+
+
+class TableSize:
+    """Count the memory that the cells of a table take while they are read, and stop before it is too much.
+
+    Cells count as what they become: a text that a thousand cells share counts a thousand times.
+
+    Example:
+        >>> TableSize(stored=2_000).add(3_000_000_000)
+        Traceback (most recent call last):
+        mgce._limits.TooLargeError: its table takes more than 1.6 GB of memory, so split the file
+    """
+
+    def __init__(self, stored: int) -> None:
+        """Set the limit by the size of the file as it is stored, in bytes."""
+        self.most = max(TABLE_BYTES, TABLE_EXPANSION * stored)
+        self.taken = 0
+
+    def add(self, size: int) -> None:
+        """Add bytes.
+
+        Raises:
+            TooLargeError: if the sum exceeds the limit.
+        """
+        self.expect(size)
+        self.taken += size
+
+    def expect(self, size: int) -> None:
+        """Raise an error if this many bytes more would exceed the limit.
+
+        Raises:
+            TooLargeError: if they would.
+        """
+        if self.taken + size > self.most:
+            raise TooLargeError(f"its table takes more than {self.most / 1e9:.1f} GB of memory, so split the file")
 
 
 def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:

@@ -125,7 +125,10 @@ def test_formulas_without_values_are_said_to_be(tmp_path):
     path = tmp_path / "t.xlsx"
     excel(path, {"S": [["x", "y"], ["=1+1", "a"], ["=2+2", "b"]]})
     frame, reading = read_accounted(path, "table", text=["y"], classes=["y"])
-    assert frame["x"].isna().all() and reading.notes[0].startswith("Sheet 'S' has 2 formulas. Cells of formulas")
+    assert frame["x"].isna().all() and reading.notes == [
+        "Sheet 'S' has 2 formulas without a stored value. They count as missing. Open the file in a spreadsheet, and "
+        "save it."
+    ]
 
 
 def test_json_lines_account_for_what_lines_lack(tmp_path):
@@ -175,8 +178,9 @@ def test_excel_without_openpyxl_says_what_to_install(tmp_path, monkeypatch):
 
 def test_a_small_excel_file_that_unpacks_to_a_large_one_is_refused(tmp_path, monkeypatch):
     excel(tmp_path / "t.xlsx", {"S": [["a"], *([i] for i in range(100))]})
-    monkeypatch.setattr("mgce.datasets.typed_tables.TABLE_CELLS", 50)
-    with pytest.raises(ValueError, match="more than 50 cells"):
+    monkeypatch.setattr("mgce._limits.TABLE_BYTES", 8_000)
+    monkeypatch.setattr("mgce._limits.TABLE_EXPANSION", 0)
+    with pytest.raises(ValueError, match="t.xlsx could not be read: its table takes more than 0.0 GB of memory"):
         read_frame(tmp_path / "t.xlsx", "table")
 
 

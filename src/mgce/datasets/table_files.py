@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import read_at_most
 from mgce._text import printable
 from mgce._validation import expected, unknown_name
+from mgce.datasets.excel_tables import SheetError
 from mgce.datasets.reading import SHEETS, Reading
 from mgce.datasets.separators import division
 from mgce.datasets.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
@@ -21,7 +22,6 @@ from mgce.datasets.typed_tables import (
     READERS,
     Asked,
     Reader,
-    SheetError,
     read_excel,
     read_python_frame,
     reader_of_content,
@@ -89,12 +89,13 @@ def read_accounted(
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
             content = content_of(path)
+            stored = len(content) if path == STDIN else path.stat().st_size
             reader = _reader(path, content)
             _check_sheet(path, reader, form)
             if reader is None:
                 frame, reading, names = read_text_table(content, table_file_name(path), text, classes, form)
             else:
-                asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding)
+                asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding, stored)
                 frame, reading, names = reader(io.BytesIO(content), asked).accounted(asked.file)
     except SheetError:
         raise

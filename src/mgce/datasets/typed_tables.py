@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import io
 import json
-import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from zipfile import ZipFile
 
-from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError, check_zip
-from mgce._text import printable
-from mgce._validation import listed, not_installed, unknown_name
+from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
+from mgce.datasets.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.datasets.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
@@ -22,8 +18,6 @@ if TYPE_CHECKING:
 # Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
 # batch of ordinary columns takes some megabytes.
 PARQUET_ROWS = 10_000
-# What Excel shows in place of a value that it cannot compute.
-EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
 
 
 @dataclass(frozen=True)
@@ -36,6 +30,7 @@ class Asked:
     missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
     sheet: str | None = None  # of an Excel file; None for the first
     encoding: str = "utf-8"  # of JSON lines
+    stored: int = 0  # bytes of the file on disk, before it is unpacked
 
 
 @dataclass(frozen=True)
@@ -58,10 +53,6 @@ class Typed:
             rows_before_blank=self.rows_before_blank,
         )
         return self.frame, reading, self.names
-
-
-class SheetError(ValueError):
-    """The error for a requested sheet of an Excel file that does not exist."""
 
 
 def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
@@ -91,61 +82,11 @@ def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
 
 def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a sheet of an Excel file: a row of column names, and cells with the values that Excel last computed."""
-    try:
-        from openpyxl import load_workbook
-    except ImportError as error:
-        raise ImportError(not_installed("Excel files need", "openpyxl", "cli")) from error
-    with ZipFile(content) as archive:
-        check_zip(archive)
-    book = load_workbook(content, read_only=True, data_only=True, keep_links=False)
-    names = [sheet.title for sheet in book.worksheets]
-    if asked.sheet is not None and asked.sheet not in names:
-        raise SheetError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, names))
-    title = asked.sheet or names[0]
-    others = _other_sheets(title, names)
-    notes = [others] if others and asked.sheet is None else []
-    rows = _filled_rows(book[title])
-    header = next(rows, (0, ()))[1]
-    cells = [(number, row) for number, row in rows]
-    width = max((len(row) for row in (header, *(row for _, row in cells))), default=0)
-    written = ["" if name is None else str(name) for name in (*header, *[None] * (width - len(header)))]
-    blank = cells[-1][0] - len(cells) - 1 if cells else 0
-    if blank > 0:
-        notes.append(f"{_count(blank, 'blank row')} of sheet {title!r} {'was' if blank == 1 else 'were'} left out.")
-    columns: dict[str, list[Any]] = {}
-    for place, name in enumerate(written):
-        key = name or f"Unnamed: {place}"
-        while key in columns:  # an error says so, once everything is read
-            key += "'"
-        columns[key] = [row[place] if place < len(row) else None for _, row in cells]
-    if any(values and not any(value is not None for value in values) for values in columns.values()):
-        notes += _on_formulas(load_workbook(content, read_only=True, keep_links=False)[title])
-    errors = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
-    if errors:
-        hold = "cell holds" if len(errors) == 1 else "cells hold"
-        notes.append(f"{len(errors):,} {hold} an error of Excel ({errors[0]}, for one), which counts as missing.")
-    # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
-    above = [number - row - 2 for row, (number, _) in enumerate(cells)]
-    before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
-    frame = _typed(columns, asked, EXCEL_ERRORS)
-    frame.attrs[SHEETS] = others
-    return Typed(frame, written, f"sheet {title!r} of Excel", notes, before)
-
-
-def _other_sheets(title: str, names: list[str]) -> str:
-    """Return a sentence that names the sheet that was read and the others; "" if there are no others."""
-    others = [name for name in names if name != title]
-    if not others:
-        return ""
-    add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
-    return printable(f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: add {add}.")
-
-
-def _on_formulas(sheet: Any) -> list[str]:
-    """Return a note if an Excel sheet has formulas; a formula without a stored value is read as a missing value."""
-    formulas = sum(isinstance(cell, str) and cell.startswith("=") for row in sheet.values for cell in row)
-    what = "Cells of formulas without a stored value count as missing. Open the file in a spreadsheet, and save it."
-    return [f"Sheet {sheet.title!r} has {formulas:,} formulas. {what}"] if formulas else []
+    table = sheet_table(content, asked.stored, asked.file, asked.sheet, asked.missing)
+    frame = _typed(table.columns, asked, EXCEL_ERRORS)
+    frame.attrs[SHEETS] = table.others
+    source = f"sheet {table.title!r} of Excel"
+    return Typed(frame, table.names, source, table.notes, table.rows_before_blank)
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
@@ -251,18 +192,6 @@ def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         "The index of the file has no name, and so is no column of the table. If it holds something to learn, name it."
     )
     return frame.reset_index(drop=True), [sentence]
-
-
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, tuple[Any, ...]]]:
-    """Yield the number of each row that has a value, and its cells up to the last value."""
-    cells = 0
-    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        last = max((place for place, value in enumerate(row, 1) if value not in (None, "")), default=0)
-        cells += last
-        if cells > TABLE_CELLS:
-            raise TooLargeError(f"more than {TABLE_CELLS:,} cells")
-        if last:
-            yield number, row[:last]
 
 
 def _object(line: str, number: int) -> dict[str, Any]:
