@@ -1,6 +1,8 @@
 """Encoders by name: the one inside a wheel, tiny ones of transformers, and what is said where a library is missing."""
 
 import importlib.util
+import io
+import json
 import sys
 
 import numpy as np
@@ -113,3 +115,37 @@ def test_an_unknown_name_is_refused_with_the_forms_of_names(name):
 def test_an_encoder_of_the_other_kind_is_refused():
     with pytest.raises(ValueError, match="an encoder of texts, but got 'efficientnet-lite0, which encodes pictures'"):
         load_encoder(BUILT_IN, TEXTS)
+
+
+ANOTHERS = """
+from pathlib import Path
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizer
+Path("{ran}").touch()
+class Config(PretrainedConfig): model_type = "another"
+class Model(PreTrainedModel): config_class = Config
+class Tokenizer(PreTrainedTokenizer): pass
+"""
+
+
+@needs("transformers")
+@pytest.mark.parametrize("part", ["model", "tokenizer", "processor"])
+@pytest.mark.parametrize("kind", [PICTURES, TEXTS])
+def test_the_code_of_an_encoders_folder_never_runs(part, kind, tmp_path, monkeypatch):
+    """No part of it is run, and no question is asked that a pipe could answer with yes."""
+    from transformers import ViTConfig, ViTModel
+
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+    ViTModel(ViTConfig(**sizes, image_size=8, patch_size=4)).save_pretrained(tmp_path)
+    code = {"AutoConfig": "code.Config", "AutoModel": "code.Model"}
+    if part == "model":
+        content = {"model_type": "another", "architectures": ["Model"], "auto_map": code}
+        (tmp_path / "config.json").write_text(json.dumps(content))
+    auto = {"AutoTokenizer": ["code.Tokenizer", None], "AutoImageProcessor": "code.Tokenizer"}
+    own = {"tokenizer_class": "Tokenizer", "image_processor_type": "Own", "auto_map": auto}
+    for file in ("tokenizer_config.json", "preprocessor_config.json"):
+        (tmp_path / file).write_text(json.dumps(own))
+    (tmp_path / "code.py").write_text(ANOTHERS.replace("{ran}", str(tmp_path / "ran")))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n" * 100))
+    with pytest.raises(ValueError, match="Expected `encoder` to be one that transformers can load, but got"):
+        load_encoder(str(tmp_path), kind)
+    assert sys.stdin.tell() == 0 and not (tmp_path / "ran").exists()

@@ -24,6 +24,8 @@ SIZE = 128
 TIMM, TRANSFORMERS, SENTENCES = "timm", "transformers", "sentence-transformers"
 NAMES = f"{BUILT_IN}, a local folder, {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME"
 MEAN_OF_MAP = "mean of the last feature map"
+# Without this argument, transformers asks on standard input whether the Python code of a folder may run.
+NO_CODE: dict[str, Any] = {"trust_remote_code": False}
 
 
 def load_encoder(name: str, kind: str, *, device: str = "cpu", half: bool = False) -> Encoder:
@@ -128,11 +130,11 @@ def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> En
     except ImportError as error:
         raise ImportError(not_installed(f"The encoder {source} needs", TRANSFORMERS, TRANSFORMERS)) from error
     with contextlib.redirect_stderr(io.StringIO()):  # its bars: the command has its own progress
-        model = AutoModel.from_pretrained(source).to(device, dtype)
+        model = AutoModel.from_pretrained(source, **NO_CODE).to(device, dtype)
         if kind == PICTURES:  # by Pillow, which gives the same pixels whether torchvision is installed or not
-            reader = AutoImageProcessor.from_pretrained(source, backend="pil")
+            reader = AutoImageProcessor.from_pretrained(source, backend="pil", **NO_CODE)
         else:
-            reader = AutoTokenizer.from_pretrained(source)
+            reader = AutoTokenizer.from_pretrained(source, **NO_CODE)
     name = _short(source, TRANSFORMERS)
     if kind == PICTURES:
         picture_features = getattr(model, "get_image_features", model)  # of models that read both
@@ -174,7 +176,7 @@ def _sentences(source: str, kind: str, device: str, dtype: torch.dtype) -> Encod
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise ImportError(_other(SENTENCES)) from error
-    model = SentenceTransformer(source, device=device).to(dtype)
+    model = SentenceTransformer(source, device=device, **NO_CODE).to(dtype)
 
     def embed(batch: list[str]) -> Any:
         return model.encode(batch, batch_size=len(batch), convert_to_tensor=True, show_progress_bar=False)
