@@ -1,6 +1,7 @@
 """Every benchmark, side by side: `python -m benchmarks` prints the ratios, and writes them as JSON and as a page.
 
 `python -m benchmarks gpu` is for a machine with a GPU: four stages, of which each goes on where it was stopped.
+`python -m benchmarks claims` prints every figure of README and of the pages beside its record, and measures nothing.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 
 import torch
 
-from benchmarks import bandwidth, first_call, grid, head, memory, page, scaling
+from benchmarks import bandwidth, claims, first_call, grid, head, memory, page, scaling
 from mgce.runs.machine import describe
 
 STAGES = "1 tests, 2 linear heads, 3 losses, 4 training"
 
 
 def main() -> None:
-    """Run the benchmarks of the CPU, or those of the GPU, and write the page."""
+    """Run the benchmarks of the CPU, or those of the GPU, and write the page; or check what pages claim."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     devices = parser.add_subparsers(dest="device")
     on_cpu = devices.add_parser("cpu", help="what is measured without a GPU; the same as no command")
@@ -31,7 +32,11 @@ def main() -> None:
     on_gpu.add_argument("--stage", type=int, choices=(1, 2, 3, 4), action="append", help=STAGES)
     on_gpu.add_argument("--minutes", type=float, default=9.0, help="time for each stage")
     on_gpu.add_argument("--out", type=Path, default=page.GPU, help="folder of the results")
+    devices.add_parser("claims", help="every figure of README and of the pages, beside its record")
     options = parser.parse_args()
+    if options.device == "claims":
+        claims.main()
+        return
     if options.device == "gpu":
         _on_gpu(options.stage or [1, 2, 3, 4], 60 * options.minutes, options.out)
     else:

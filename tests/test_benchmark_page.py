@@ -161,26 +161,6 @@ def test_the_picture_of_losses_is_the_rendering_of_their_records_and_ends_at_the
     assert picture != losses_picture.render(runs[: len(runs) // 2])
 
 
-README_METHODS = {
-    **{"**`mgce fit`**": "`mgce fit`", "random forest": "random forest"},
-    **{"cleanlab `CleanLearning`, boosting": "CleanLearning(boosting)", "gradient boosting": "gradient boosting"},
-}
-
-
-def test_the_figures_of_the_readme_are_those_of_the_page_of_the_tables():
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
-    page = {name: cells[:4] for name, cells in page.items()}
-    shown = _table("README.md", "| training labels |")
-    assert set(shown) == set(README_METHODS)
-    for name, cells in shown.items():
-        assert [cell.strip("*") for cell in cells] == page[README_METHODS[name]]
-    assert page.pop("cells") == ["30", "30", "30", "18"]  # ten tables, and six, of three seeds
-    for place, column in enumerate(zip(*page.values(), strict=True)):  # bold are the best of the page, whoever they are
-        best = max(map(float, column))
-        bold = {name for name, cells in shown.items() if cells[place].startswith("**")}
-        assert bold == {name for name in shown if float(page[README_METHODS[name]][place]) == best}
-
-
 def _table(path, begins):
     lines = itertools.dropwhile(lambda line: not line.startswith(begins), (ROOT / path).read_text().splitlines())
     rows = [line.split("|")[1:-1] for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
@@ -190,7 +170,7 @@ def _table(path, begins):
 def test_the_seeds_of_the_demonstration_are_means_by_data_set_and_rate():
     found = [("wine", 0.3, 0, 90.0, 20, True), ("wine", 0.3, 1, 95.0, 17, False), ("iris", 0.2, 0, 80.0, 19, True)]
     keys = ("dataset", "rate", "seed", "mgce fit", "wrong of first 20", "bound held")
-    lines = demo_seeds.render([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
+    lines = demo_seeds.means([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
     assert lines[0] == "| data set | wrong | mgce fit | wrong of first 20 | bounds that held |"
     assert lines[2:] == ["| wine | 30% | 92.5 | 18.5 | 1 of 2 |", "| iris | 20% | 80.0 | 19.0 | 1 of 1 |"]
 

@@ -264,38 +264,6 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
 
 
 @pytest.mark.parametrize(
-    "page, begins, width",
-    [
-        ("mnist", "| loss | MNIST, right labels |", 7),
-        ("few-images", "| loss | 2,000 of MNIST, 20 % |", 5),
-        ("cifar", "| loss | 5,000 of CIFAR-10, 40 % |", 2),
-    ],
-)
-def test_the_figures_of_the_protocols_are_those_of_the_records(tables, page, begins, width):
-    columns, rows = table(f"docs/protocols/{page}.md", begins)
-    assert len(columns) == width
-    rows = {loss.strip("`"): cells for loss, cells in rows.items()}
-    for place, column in enumerate(columns):
-        records = measured(tables, column)
-        runs = {loss: pytest.approx(records[loss], abs=0.051) for loss in rows if loss in records}
-        assert shown(rows, place) == runs
-
-
-def test_the_best_loss_of_each_data_set_is_the_one_of_the_records(tables):
-    """Without a penalty; and on images two losses are close to it, as the page says."""
-    columns, rows = table("docs/protocols.md", "| data and wrong labels | best loss |")
-    assert columns[:3] == ["best loss", "reaches", "cross-entropy reaches"]
-    assert set(rows) == {name for name in FIGURES if "40 %" in name or name.endswith("10N")}
-    for column, (best, reached, cross_entropy, _) in rows.items():
-        values = {loss: value for loss, value in measured(tables, column).items() if ", L1" not in loss}
-        assert best.strip("`") == max(values, key=values.get)
-        assert float(reached) == pytest.approx(max(values.values()), abs=0.051)
-        assert float(cross_entropy) == pytest.approx(values["ce"], abs=0.051)
-        if FIGURES[column][0] != "losses":
-            assert max(values.values()) - min(values["nce+agce"], values["ce+trim"]) < 3
-
-
-@pytest.mark.parametrize(
     "begins, column",
     [("| left out, 40 % wrong |", "2,000 of MNIST, 40 %"), ("| left out, asymmetric |", "2,000 of MNIST, asymmetric")],
 )

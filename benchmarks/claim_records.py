@@ -1,0 +1,390 @@
+"""Numbers of records that sentences and tables of the pages claim, by functions that `benchmarks.claim_list` names."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import cells as cells_of
+from benchmarks import demo_seeds, loop, loop_page, tables_page, unseen_page
+from benchmarks.cells import OURS, Cells
+from mgce.losses.presets import LOSSES
+from mgce.runs.store import Runs
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+COUNTED = RESULTS / "claims" / "claims.txt"  # which `benchmarks.paper_claims` writes
+RATES, P1, REDUCED = (
+    f"results/{name}" for name in ("losses/rates.txt", "losses-p1/p1.txt", "losses-reduced/reduced.txt")
+)
+# Columns of the protocols' tables, whose numbers stand right below the end of their names.
+HEADS = {
+    RATES: (
+        "dataset",
+        "loss",
+        *(f"lr {rate}" for rate in ("0.001", "0.003", "0.01", "0.03")),
+        "chosen",
+        "valid.",
+        "accuracy",
+    ),
+    P1: ("dataset", "noise", "loss", "seeds", "last", "best"),
+    REDUCED: ("dataset", "noise", "loss", "seeds", "last", "best"),
+}
+SHOWN = {RATES: "accuracy", P1: "last", REDUCED: "last"}
+# The columns of the pages on losses: file, data set and noise.
+COLUMNS = {
+    "letter, 40 %": (RATES, "letter", None),
+    "adult, 40 %": (RATES, "adult", None),
+    "MNIST, right labels": (P1, "mnist", "symmetric 0"),
+    **{f"MNIST, {rate} %": (P1, "mnist", f"symmetric 0.{rate // 10}") for rate in (20, 40, 60, 80)},
+    "MNIST, asymmetric": (P1, "mnist", "asymmetric 0.4"),
+    "FashionMNIST, 40 %": (P1, "fashion_mnist", "symmetric 0.4"),
+    **{f"2,000 of MNIST, {rate} %": (REDUCED, "mnist", f"symmetric 0.{rate // 10}") for rate in (20, 40, 60, 80)},
+    "2,000 of MNIST, asymmetric": (REDUCED, "mnist", "asymmetric 0.4"),
+    "5,000 of CIFAR-10, 40 %": (REDUCED, "cifar10", "symmetric 0.4"),
+    "5,000 of CIFAR-10N": (REDUCED, "cifar10n", "worst"),
+}
+
+
+def page(path: str) -> str:
+    """Return the text of a page."""
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def lines(path: str | Path) -> list[dict[str, Any]]:
+    """Return records, one a line."""
+    return [json.loads(line) for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]
+
+
+# The protocols: the tables that `mgce report` renders from the records, as a test of them compares.
+
+
+@functools.cache
+def rendered(path: str) -> list[dict[str, str]]:
+    """Return the rows of a table of a protocol, by column."""
+    text = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    begins = next(number for number, line in enumerate(text) if line.split()[:1] == ["dataset"])
+    return [row for row in _columns(text[begins:], HEADS[path]) if row["dataset"] in NAMED]
+
+
+def _columns(text: Sequence[str], names: Sequence[str]) -> list[dict[str, str]]:
+    """Return rows of a table whose columns end where their names end, up to the first line that is none."""
+    ends: list[int] = []
+    for name in names:
+        ends.append(text[0].index(name, ends[-1] if ends else 0) + len(name))
+    spans = dict(zip(names, itertools.pairwise([0, *ends]), strict=True))
+    return [{name: row[slice(*span)].strip() for name, span in spans.items()} for row in text[1:] if row.strip()]
+
+
+NAMED = {dataset for _, dataset, _ in COLUMNS.values()}
+
+
+def losses(column: str, measure: str | None = None) -> dict[str, float]:
+    """Return the percentage of each loss in a column of the pages on losses."""
+    path, dataset, noise = COLUMNS[column]
+    return {
+        row["loss"]: float(row[measure or SHOWN[path]].split()[0])
+        for row in rendered(path)
+        if row["dataset"] == dataset and (noise is None or row["noise"] == noise) and row[measure or SHOWN[path]]
+    }
+
+
+def loss(row: str, column: str) -> float:
+    """Return a cell of the tables of losses by column."""
+    return losses(column)[row.strip("`*")]
+
+
+def without_penalty(column: str) -> dict[str, float]:
+    """Return the percentages of the losses that have no added L1 penalty."""
+    return {name: value for name, value in losses(column).items() if ", L1" not in name}
+
+
+def best_and_cross_entropy(row: str, column: str) -> float:
+    """Return a cell of the table of the best loss of each data set."""
+    return max(without_penalty(row).values()) if column == "reaches" else losses(row)["ce"]
+
+
+def best_losses_are_named() -> bool:
+    """Return whether the page of the protocols names the best loss of each of its columns."""
+    rows = dict(re.findall(r"^\| ([^|]+) \| `([^`]+)` \| [\d.]+ \| [\d.]+ \|", page("docs/protocols.md"), re.MULTILINE))
+    best = {
+        column: max(without_penalty(column), key=without_penalty(column).__getitem__)
+        for column in COLUMNS
+        if column.endswith(("40 %", "10N"))
+    }
+    return rows == best
+
+
+def nearly_best(points: float) -> bool:
+    """Return whether NCE+AGCE and trimmed cross-entropy are within so many points of the best in all those columns."""
+    columns = [name for name, (path, *_) in COLUMNS.items() if name.endswith(("40 %", "10N")) and path != RATES]
+    behind = [
+        max(without_penalty(column).values()) - losses(column)[name]
+        for column in columns
+        for name in ("nce+agce", "ce+trim")
+    ]
+    return max(behind) < points
+
+
+def spread(names: Sequence[str]) -> float:
+    """Return by how many points some losses differ on letter."""
+    found = [losses("letter, 40 %")[name] for name in names]
+    return max(found) - min(found)
+
+
+def gain_of_rate(name: str) -> float:
+    """Return what a learning rate of 0.03 in place of 0.01 gains a loss on letter, in points."""
+    low, high = (losses("letter, 40 %", f"lr {rate}")[name] for rate in ("0.01", "0.03"))
+    return high - low
+
+
+# Training loops.
+
+
+@functools.cache
+def of_loops() -> loop_page.Results:
+    """Return the records of training loops."""
+    return loop_page.Results(loop.records("runs"))
+
+
+def loop_rows(names: Sequence[str]) -> list[str]:
+    """Return rows of the short table of training loops."""
+    return [line for line in loop_page.summary(loop.records("runs")).splitlines() if line.split(" | ")[0][2:] in names]
+
+
+def whole_trainings() -> float:
+    """Return how many whole trainings `choose_recipe` costs."""
+    results = of_loops()
+    trials = [trial for column in results.columns for one in results.choices(column) for trial in one.trials.values()]
+    epochs = len(next(iter(results.records.values()))["kept_epochs"])
+    return sum(trial.epochs for trial in trials) / epochs / len(results.columns) / len(results.seeds)
+
+
+def lead_where_confused(one: str, other: str) -> float:
+    """Return by how many points a recipe is ahead of another, in the mean over the columns with confused classes."""
+    results = of_loops()
+    columns = [column for column in results.columns if column.endswith(loop_page.CONFUSED)]
+    return statistics.fmean(
+        results.mean(column, one, "kept") - results.mean(column, other, "kept") for column in columns
+    )
+
+
+# Tables.
+
+
+@functools.cache
+def development() -> Cells:
+    """Return the cells of the ten tables."""
+    return tables_page.whole_cells(tables_page.records(ROOT / tables_page.RESULTS))[0]
+
+
+@functools.cache
+def unseen() -> tuple[Cells, list[str]]:
+    """Return the cells of the unseen tables, and the methods."""
+    return unseen_page.whole_tables(lines(unseen_page.RESULTS))
+
+
+NOISES = {
+    "all right": ("symmetric", 0.0),
+    "20 % wrong": ("symmetric", 0.2),
+    "40 % wrong": ("symmetric", 0.4),
+    "40 % pair noise": ("pair", 0.4),
+    "30 % pair noise": ("pair", 0.3),
+}
+
+
+def mean_accuracy(cells: Cells, method: str, noise: str) -> float:
+    """Return the mean accuracy of a method in percent."""
+    part = cells_of.with_noise(cells, NOISES[noise])
+    return 100 * statistics.fmean(by_method[method]["accuracy"] for by_method in part.values())
+
+
+def table_cell(row: str, column: str) -> float:
+    """Return a cell of README's table of methods, or the lead on the unseen tables, which have less pair noise."""
+    names = {"cleanlab CleanLearning, boosting": "CleanLearning(boosting)"}
+    name = re.sub(r"[`*]", "", row)
+    if name.startswith("lead"):
+        return unseen_lead(column.replace("40 % pair", "30 % pair"))
+    return mean_accuracy(development(), names.get(name, name), column)
+
+
+def unseen_lead(noise: str) -> float:
+    """Return by how many points the mean accuracy on the unseen tables exceeds the largest of the others."""
+    cells, methods = unseen()
+    best = max(mean_accuracy(cells, name, noise) for name in methods if name != OURS)
+    return mean_accuracy(cells, OURS, noise) - best
+
+
+def seconds(path: str | Path, reduced: Callable[[list[float]], float], method: str = OURS) -> float:
+    """Return the mean or the largest processor time of a method."""
+    return reduced([result["seconds"] for result in lines(path) if result["method"] == method])
+
+
+def is_first(key: str) -> bool:
+    """Return whether `mgce fit` has the best mean rank on the unseen tables with wrong labels."""
+    cells, methods = unseen()
+    noisy = cells_of.with_wrong_labels(cells)
+    return min(methods, key=lambda name: cells_of.mean_rank(noisy, methods, name, key)) == OURS
+
+
+def within_chance() -> bool:
+    """Return whether no lead of a mean rank over the second on the unseen tables is significant, counted by table."""
+    cells, methods = unseen()
+    noisy, others = cells_of.with_wrong_labels(cells), [name for name in methods if name != OURS]
+    return all(
+        cells_of.p_values(noisy, others, key, cells_of.TABLE)[
+            min(others, key=lambda name, key=key: cells_of.mean_rank(noisy, methods, name, key))  # type: ignore[misc]
+        ]
+        > 0.05
+        for key in ("accuracy", "log_loss")
+    )
+
+
+def demonstrations(name: str, reduced: Callable[[list[float]], float] = statistics.fmean) -> float:
+    """Return a number of the demonstration, over its seeds."""
+    own = [one for one in demo_seeds.records() if (one["dataset"], one["rate"]) == demo_seeds.SHOWN]
+    return reduced([one[name] for one in own])
+
+
+def printed(before: str) -> float:
+    """Return the percentage that follows a text in the output of `mgce demo` in README."""
+    output = " ".join(page("README.md").partition("```text\n")[2].partition("```")[0].split())
+    return float(re.search(rf"{before} ([\d.]+)%", output).group(1))  # type: ignore[union-attr]
+
+
+# Frozen features.
+
+
+def of_features(key: str, model: str = "MGCEEmbeddingClassifier") -> list[float]:
+    """Return the means over the sets of a number of a model, by kind of noise."""
+    found: dict[str, list[float]] = {}
+    for path in sorted((RESULTS / "embeddings").glob("*.jsonl")):
+        for line in lines(path):
+            if line["model"] == model:
+                found.setdefault(line["noise"], []).append(line[key])
+    return [statistics.fmean(values) for values in found.values()]
+
+
+def first_on_features() -> bool:
+    """Return whether our head has the best mean rank of the six models on the page."""
+    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \|$", page("docs/embeddings.md").split("## ")[0], re.MULTILINE)
+    return len(rows) == 6 and min(rows, key=lambda row: float(row[1]))[0] == "MGCEEmbeddingClassifier"
+
+
+# Speed.
+
+
+def most_between(places: Sequence[int], low: float, high: float) -> bool:
+    """Return whether more than half of the losses by name take so many times as long as cross-entropy, at each size."""
+    cells = json.loads((RESULTS / "benchmarks" / "named.json").read_text())["cells"]
+    for place in places:
+        times = dict(cells[place]["seconds"])
+        base = times.pop("F.cross_entropy")
+        ratios = np.array([time / base for time in times.values()])
+        if np.mean((ratios >= low - 0.5) & (ratios < high + 0.5)) <= 0.5:
+            return False
+    return True
+
+
+# The paper.
+
+
+def counted(pattern: str) -> list[float]:
+    """Return the numbers that a pattern captures in the file of counts, with single spaces in it."""
+    match = re.search(pattern, " ".join(COUNTED.read_text(encoding="utf-8").split()))
+    if match is None:
+        raise LookupError(f"results/claims/claims.txt has no {pattern}")
+    return [float(group) for group in match.groups()]
+
+
+def reached(table: str) -> float:
+    """Return the epoch in which MGCE reaches the final accuracy of GCE at the same beta, right labels."""
+    return counted(rf" {table} GCE, beta 1.4 [\d.]+ [\d.]+ (\d+)")[0]
+
+
+def after_50(table: str, method: str) -> float:
+    """Return the accuracy of a method after 50 epochs, right labels."""
+    return counted(rf" {table} {method} ([\d.]+)")[0]
+
+
+def compared(measure: str, other: str) -> list[float]:
+    """Return in how many cases of wrong labels, five seeds, an error of MGCE is lower, higher, and not told apart."""
+    return counted(rf"{measure}, than {re.escape(other)} (?:\d+ ){{5}}(\d+) (\d+) (\d+)")
+
+
+def above_v(beta: float, noise: int = 0) -> list[float]:
+    """Return by how many points the accuracy on each table exceeds 1 - V."""
+    place = ("1", "1.05", "1.18", "1.4").index(f"{beta:g}")
+    text = COUNTED.read_text(encoding="utf-8").splitlines()
+    head = next(line for line in text if "wrong labels   " in line)
+    ends = [match.end() for match in re.finditer(r"\S+", head)][2 + place]
+    rows = [line for line in text if re.match(rf" +\w+ +{noise} % ", line)]
+    return [float(line[ends - 6 : ends]) for line in rows if line[ends - 6 : ends].strip()]
+
+
+def above_the_paper() -> bool:
+    """Return whether all accuracies that differ from the paper's are above, and most so on covertype."""
+    low, high = {}, {}
+    for table in ("MNIST", "covertype", "letter", "adult"):
+        low[table], high[table] = counted(rf"accuracy {table} [^(]*\(([+-][\d.]+) to ([+-][\d.]+)\)")
+    return min(low.values()) > 0 and max(high, key=lambda table: high[table]) == "covertype"
+
+
+@functools.cache
+def tested_pairs(column: str) -> dict[tuple[str, str], str]:
+    """Return what the table of differences says in a column, of tables with wrong labels that have five seeds."""
+    names = ("dataset", "η", "seeds", "over cross-entropy", "over GCE", "over MAE (minimax)")
+    rows = _columns((RESULTS / "paper" / "advantage.txt").read_text(encoding="utf-8").splitlines()[2:], names)
+    return {(row["dataset"], row["η"]): row[column] for row in rows if row["seeds"] == "5" and row["η"] != "0"}
+
+
+def where_ahead(column: str) -> list[tuple[str, str]]:
+    """Return the tables and rates at which MGCE is significantly ahead."""
+    return [where for where, said in tested_pairs(column).items() if ": ahead" in said]
+
+
+def times_ahead(column: str) -> int:
+    """Return the number of cases in which MGCE is significantly ahead."""
+    return len(where_ahead(column))
+
+
+def verdicts() -> list[float]:
+    """Return how many of the claims on the page on the paper agree, differ, and do both."""
+    rows = re.findall(r"^\| \*\*.*\| (.+?) \|$", page("docs/paper.md"), re.MULTILINE)
+    found = Counter(("**agrees**" in row, "**differs**" in row) for row in rows)
+    return [float(found[kind]) for kind in ((True, False), (False, True), (True, True))]
+
+
+@functools.cache
+def images() -> dict[tuple[str, float], dict[str, Any]]:
+    """Return the records of networks on FashionMNIST, ImageNet stem, by method and noise rate."""
+    runs = Runs(RESULTS / "paper-images").read().values()
+    return {(record["method"], record["noise_rate"]): record for run in runs for record in run.records}
+
+
+def first_epoch(method: str, accuracy: float) -> int:
+    """Return the epoch in which a network on FashionMNIST, 40 % wrong labels, first reaches a test accuracy."""
+    curve = np.array(images()[method, 0.4]["test_accuracy_by_epoch"])
+    return int(np.flatnonzero(100 * curve >= accuracy - 1e-9)[0]) + 1
+
+
+def convergence_on_images() -> list[float]:
+    """Return the epoch of GCE's final accuracy, of how many epochs, and those in which both reach three accuracies."""
+    final, accuracies = 100 * images()["gce", 0.4]["test_accuracy_by_epoch"][-1], (87, 88, 89)
+    epochs = len(images()["gce", 0.4]["test_accuracy_by_epoch"])
+    both = [first_epoch(method, accuracy) for method in ("mgce", "gce") for accuracy in accuracies]
+    return [first_epoch("mgce", final), epochs, *accuracies, *both]
+
+
+def n_losses() -> float:
+    """Return the number of losses by name."""
+    return float(len(LOSSES))
