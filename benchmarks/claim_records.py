@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import re
 import statistics
 from collections import Counter
@@ -17,6 +18,9 @@ import numpy as np
 from benchmarks import cells as cells_of
 from benchmarks import demo_seeds, loop, loop_page, tables_page, unseen_page
 from benchmarks.cells import OURS, Cells
+from mgce.experiments.paper.agreement import PAPER_SEEDS, judge
+from mgce.experiments.paper.published import published_row
+from mgce.experiments.significance import Summary, difference_of_means
 from mgce.losses.presets import LOSSES
 from mgce.runs.store import Runs
 
@@ -255,6 +259,21 @@ def demonstrations(name: str, reduced: Callable[[list[float]], float] = statisti
     return reduced([one[name] for one in own])
 
 
+def lead_on_tables(row: str, column: str) -> float:
+    """Return by how many points ours is ahead of a method on the ten tables, by the share of wrong labels in words."""
+    noise = {"a fifth": "20 % wrong", "two fifths": "40 % wrong"}[row]
+    other = re.sub(r"lead over (?:a )?", "", column)
+    return mean_accuracy(development(), OURS, noise) - mean_accuracy(development(), other, noise)
+
+
+def demonstration_is_typical() -> bool:
+    """Return whether the leads of the demonstration lie between those on the ten tables with fewer and more noise."""
+    leads = {name: demonstrations(OURS) - demonstrations(name) for name in ("random forest", "gradient boosting")}
+    return all(
+        lead_on_tables("a fifth", name) < lead < lead_on_tables("two fifths", name) for name, lead in leads.items()
+    )
+
+
 def printed(before: str) -> float:
     """Return the percentage that follows a text in the output of `mgce demo` in README."""
     output = " ".join(page("README.md").partition("```text\n")[2].partition("```")[0].split())
@@ -304,6 +323,12 @@ def counted(pattern: str) -> list[float]:
     if match is None:
         raise LookupError(f"results/claims/claims.txt has no {pattern}")
     return [float(group) for group in match.groups()]
+
+
+def numbers_of_table_3() -> list[float]:
+    """Return how many numbers of Table 3 there are, agree, differ and are uncertain; then those of one seed."""
+    kinds = r" (\d+) (\d+) agree (\d+) differ (\d+) uncertain"
+    return counted(f" all{kinds}") + counted(f" one seed{kinds} five seeds")
 
 
 def reached(table: str) -> float:
@@ -383,6 +408,34 @@ def convergence_on_images() -> list[float]:
     epochs = len(images()["gce", 0.4]["test_accuracy_by_epoch"])
     both = [first_epoch(method, accuracy) for method in ("mgce", "gce") for accuracy in accuracies]
     return [first_epoch("mgce", final), epochs, *accuracies, *both]
+
+
+def _on_images(method: str, measure: str) -> tuple[float, list[float]]:
+    """Return our number of FashionMNIST with 40 % wrong labels in percent, and the paper's with its deviation."""
+    row = published_row("table1", "fashion_mnist", "mgce@1" if method == "mae_published" else method, 0.4)
+    paper = row["accuracy" if measure == "accuracy" else "sce"]
+    return 100 * images()[method, 0.4][measure], paper
+
+
+def beside_the_paper(method: str) -> list[float]:
+    """Return accuracy and calibration error, each beside the paper's."""
+    found = [_on_images(method, measure) for measure in ("accuracy", "ece_h")]
+    return [number for ours, paper in found for number in (ours, paper[0])]
+
+
+def above_on_images() -> set[str]:
+    """Return the methods whose accuracy differs from the paper's and is above it."""
+    found = {method: _on_images(method, "accuracy") for method in ("gce", "mgce", "mae_published", "ce")}
+    verdicts = {method: judge("", Summary(ours, math.nan, 1), paper) for method, (ours, paper) in found.items()}
+    return {method for method, verdict in verdicts.items() if verdict and "above" in verdict.sentence}
+
+
+def ece_on_images() -> list[float]:
+    """Return the calibration error of MGCE, the paper's with its deviation, and the p-value of the difference."""
+    ours, paper = _on_images("mgce", "ece_h")
+    verdict = judge("", Summary(ours, math.nan, 1), paper)
+    assert verdict is not None and verdict.kind == "too wide"
+    return [ours, *paper, difference_of_means(Summary(ours, math.nan, 1), Summary(*paper, PAPER_SEEDS)).p]
 
 
 def n_losses() -> float:

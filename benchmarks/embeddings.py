@@ -152,6 +152,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             "Percent right on test rows of CIFAR-10 that no model was trained on.",
             f"Each figure is a mean over {WORDS[len(sets)]} five disjoint training sets of 6,000 rows.",
             "The third set was used for development.",
+            "All sets share the test rows, whose chance no interval below covers.",
             "The features come from a network for pictures in general (EfficientNet-Lite, trained on ImageNet).",
             "All penalties and counts are chosen by accuracy on noisy folds. One thread.",
             "The rank of a model is its mean rank over all labels and sets; 1 is the best.",

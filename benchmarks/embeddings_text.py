@@ -112,8 +112,12 @@ def section() -> str:
         found = [line[key] for line in lines if (line["model"], line["noise"]) == (name, noise) and key in line]
         return format(np.mean(found), digits).rstrip("%") if found else ""
 
+    def of_sets(name: str) -> str:
+        measured = len({line["set"] for line in lines if line["model"] == name})
+        return name if measured == len(sets) else f"{name} ({measured} of {len(sets)} sets)"
+
     def rows(key: str, digits: str, shown: Sequence[str], noises: Sequence[str]) -> list[list[str]]:
-        return [[name, *(cell(name, noise, key, digits) for noise in noises)] for name in shown]
+        return [[of_sets(name), *(cell(name, noise, key, digits) for noise in noises)] for name in shown]
 
     paired = [[label, *difference(cells, sets, noise, names)] for label, noise in zip(header[1:], NOISES, strict=True)]
     wrong = [noise for noise in NOISES if noise != "right"]
