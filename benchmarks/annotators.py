@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.embeddings import ROWS, SETS, TEST_FROM, read
+from benchmarks.embeddings import DEVELOPED_ON, ROWS, SETS, TEST_FROM, read
 from benchmarks.made_annotators import made_table
 from benchmarks.markdown import table
 from mgce import ConsensusClassifier
@@ -36,7 +36,6 @@ ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "annotators.md"
 OURS = "ConsensusClassifier"
 KEEPS = (3.0, 2.0, 1.6)
-DEVELOPED_ON = 3  # the set on which constants were chosen
 CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene"}
 METHODS = ("majority", *CROWDKIT, "CROWDLAB", OURS)
 ASKED = {"none": 0, "ours, 1,000": 1000, "disagreement, 1,000": 1000, "random, 1,500": 1500}

@@ -58,6 +58,20 @@ def test_the_citation_is_of_this_version():
     assert re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE) == [mgce.__version__]
 
 
+def test_the_citation_prefers_the_paper():
+    preferred = re.search(
+        r"^preferred-citation:\n((?:  .*\n)+)", (ROOT / "CITATION.cff").read_text(), re.MULTILINE
+    ).group(1)
+    assert "title: Minimax Generalized Cross-Entropy\n" in preferred and "year: 2026" in preferred
+    assert re.findall(r"family-names: (\S+)", preferred) == ["Bondugula", "Mazuelas", "Pérez", "Liu"]
+
+
+def test_the_package_is_described_as_the_readme_begins():
+    (described,) = re.findall(r'^description = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    title = (ROOT / "README.md").read_text().partition("\n")[0]
+    assert described.lower().startswith(title.removeprefix("# mgce: "))
+
+
 def test_the_changelog_is_on_the_site_and_the_version_in_its_header():
     assert "{include} ../CHANGELOG.md" in (DOCS / "changelog.md").read_text()
     (tree,) = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
