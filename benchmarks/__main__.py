@@ -1,7 +1,6 @@
 """Every benchmark, side by side: `python -m benchmarks` prints the ratios, and writes them as JSON and as a page.
 
 `python -m benchmarks gpu` is for a machine with a GPU: four stages, of which each goes on where it was stopped.
-`python -m benchmarks claims` prints every figure of README and of the pages beside its record, and measures nothing.
 """
 
 from __future__ import annotations
