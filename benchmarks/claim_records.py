@@ -393,7 +393,12 @@ def verdicts() -> list[float]:
 def images() -> dict[tuple[str, float], dict[str, Any]]:
     """Return the records of networks on FashionMNIST, ImageNet stem, by method and noise rate."""
     runs = Runs(RESULTS / "paper-images").read().values()
-    return {(record["method"], record["noise_rate"]): record for run in runs for record in run.records}
+    return {
+        (record["method"], record["noise_rate"]): record
+        for run in runs
+        if run.specification["dataset"] == "fashion_mnist"
+        for record in run.records
+    }
 
 
 def first_epoch(method: str, accuracy: float) -> int:

@@ -82,8 +82,8 @@ def loss_and_grad(
     n, k = logits.shape
     target = _rows(target) if target.is_floating_point() else target.contiguous()
     weight = None if weight is None else weight.contiguous()
-    mean = options.reduction == "mean"
-    denominator = _denominator(target, weight, options.ignore_index, k) if mean else divisor
+    count = _denominator(target, weight, options.ignore_index, k) if options.reduction == "mean" else None
+    denominator = divisor if count is None else count
     losses = torch.empty(n, dtype=torch.float32, device=logits.device)
     grad = _gradient(logits, inplace, grad_dtype) if want_grad else None
     beta = min(float(beta), LARGEST_BETA)  # above it nothing changes but the range of float32 is left
@@ -94,7 +94,7 @@ def loss_and_grad(
             launch(Batch(logits, target, weight, denominator, losses, grad, options, beta, roots))
     if options.reduction == "none":
         return losses, grad
-    return losses.sum() / denominator if mean else losses.sum(), grad
+    return losses.sum() if count is None else losses.sum() / count, grad
 
 
 def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> Tensor:
