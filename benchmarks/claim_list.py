@@ -14,9 +14,12 @@ from pathlib import Path
 
 from benchmarks import (
     annotators,
+    consensus_calibration,
     demo_seeds,
     embeddings,
     estimators_page,
+    human_noise,
+    human_sets,
     loop,
     loop_page,
     noise_share,
@@ -81,9 +84,39 @@ WRITTEN: list[Entry] = [
         "docs/annotators.md",
         "benchmarks.annotators --page",
         "results/annotators/cells.jsonl",
-        lambda: [annotators.page(of.page("docs/annotators.md"), annotators.records())],
+        lambda: of.marked(
+            annotators.page(of.page("docs/annotators.md"), annotators.records()), "consensus", "asking", "made"
+        ),
     ),
-    Written("docs/choosing.md", "benchmarks.loop", LOOPS, lambda: [loop_page.summary(loop.records("runs"))]),
+    Written(
+        "docs/annotators.md",
+        "benchmarks.consensus_calibration --page",
+        "results/annotators/calibration.jsonl",
+        lambda: of.marked(
+            consensus_calibration.page(of.page("docs/annotators.md"), consensus_calibration.records()), "calibration"
+        ),
+    ),
+    Written(
+        "docs/certificates.md",
+        "benchmarks.human_noise --page",
+        "results/certificates/human-noise.json",
+        lambda: [human_noise.render(json.loads(of.page("results/certificates/human-noise.json"))["cells"])],
+    ),
+    Written(
+        "docs/certificates.md",
+        "benchmarks.human_sets --page",
+        "results/certificates/sets.json",
+        lambda: [human_sets.render(json.loads(of.page("results/certificates/sets.json"))["cells"])],
+    ),
+    Written(
+        "docs/choosing.md",
+        "benchmarks.loop",
+        LOOPS,
+        lambda: [
+            loop_page.summary(loop.records("runs")),
+            loop_page.confused(loop.records("runs"), loop.records("development")),
+        ],
+    ),
     Written(
         "docs/commands/demo.md",
         "benchmarks.demo_seeds --page",

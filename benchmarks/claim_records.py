@@ -64,6 +64,11 @@ def page(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def marked(text: str, *names: str) -> list[str]:
+    """Return what stands between the marks of some names on a page."""
+    return [text.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- /{name} -->")[0] for name in names]
+
+
 def lines(path: str | Path) -> list[dict[str, Any]]:
     """Return records, one a line."""
     return [json.loads(line) for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]

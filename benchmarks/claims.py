@@ -1,7 +1,8 @@
 """Every figure of README and of the pages, beside the record it comes from: `python -m benchmarks claims`.
 
-What is read is README, and each page of docs up to its second heading. A figure is a number in a table, a sentence, a
-caption or an output. `benchmarks.claim_list` says where each comes from, a line for each sentence or table:
+What is read is README, each page of docs up to its second heading, and all else that the list names. A figure is a
+number in a table, a sentence, a caption or an output. `benchmarks.claim_list` says where each comes from, by an entry
+for each sentence or table:
 
 - `Claim` and `Table` compute numbers from records in `results/`, and compare them at the precision that is printed;
 - `Written` renders what a command has written, and compares the text;
@@ -153,7 +154,7 @@ class Printed:
         """Yield the figures of the blocks."""
         for language, start, end in page.blocks:
             if language == "text":
-                yield from page.rest((start, end), "as it is printed", self.test)
+                yield from page.read(page.rest((start, end), "as it is printed", self.test))
 
 
 @dataclass(frozen=True)
@@ -171,7 +172,7 @@ class Exempt:
         if not matches and self.page != EVERY:
             page.errors.append(f"{self.page}: nothing to exempt: {pattern.pattern}")
         for match in matches:
-            yield from page.rest(match.span(), "no result", self.reason)
+            yield from page.read(page.rest(match.span(), "no result", self.reason))
 
 
 EVERY = "*"  # the page of an exemption that holds on all
@@ -209,10 +210,15 @@ class Page:
         return Found(start, self._line(start), said, f"{value:.{decimals + 2}f}", source)
 
     def rest(self, span: tuple[int, int], value: str, source: str) -> Iterator[Found]:
-        """Yield all figures between two places, none of which is compared here."""
-        for start, end in self.figures:
+        """Yield all figures between two places, none of which is compared here, also below the second heading."""
+        for start, end in self.every:
             if span[0] <= start < span[1]:
                 yield Found(start, self._line(start), self.text[start:end], value, source)
+
+    def read(self, found: Iterator[Found]) -> Iterator[Found]:
+        """Yield what of figures is read: up to the second heading."""
+        starts = {start for start, _ in self.figures}
+        yield from (one for one in found if one.start in starts)
 
     def _end(self) -> int:
         """Return where the second heading begins; README is read to its end."""

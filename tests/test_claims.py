@@ -94,6 +94,17 @@ def test_a_page_is_read_to_its_second_heading_and_readme_to_its_end():
     assert figures(text, "README.md") == ["1.5", "2.5"]
 
 
+def test_what_the_list_names_is_read_below_the_second_heading_too():
+    text = HEAD + "## One\n\nIt reaches 91.5 %.\n\n| 1.5 |\n\nAt 5 %.\n"
+    entries = [
+        Claim("docs/a.md", "It reaches {} %.", "r.json", lambda: 91.5),
+        Written("docs/a.md", "benchmarks.a", "r.json", lambda: ["| 1.5 |"]),
+        Exempt("*", re.compile(r"At \d"), "an example"),
+    ]
+    found, errors = claims.check({"docs/a.md": text}, entries)
+    assert [one.text for one in found["docs/a.md"]] == ["91.5", "1.5"] and errors == []
+
+
 def test_figures_are_numbers_a_reader_sees_and_no_names():
     assert figures("CIFAR-10 by AVX2, v0.2.0 and `beta=1.4` [here](a-7.md). $x^2$ <!-- 3 -->\n") == []
     assert figures("1. From -0.8 to +1,234.5 and 1e-7: 40%, 2.4e-05.\n") == [
