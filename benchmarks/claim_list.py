@@ -468,7 +468,7 @@ EXEMPT: list[Entry] = [
     Exempt(
         EVERY,
         re.compile(
-            r"(?:β|[Bb]etas?|alpha|\bq|MGCE|trim|L1|rate)(?: =| is| from| of| near| above)? [\d.]*\d(?: (?:and|or|to) [\d.]*\d)?"
+            r"(?:β|[Bb]etas?|alpha|\bq|MGCE|trim|L1|learning\s+rate)(?: =| is| from| of| near| above)? [\d.]*\d(?: (?:and|or|to) [\d.]*\d)?(?!\.?\d| ?%| points)"
         ),
         ARGUMENT,
     ),

@@ -83,6 +83,16 @@ def test_an_exemption_that_exempts_nothing_is_an_error():
     assert errors_of(HEAD, Exempt("docs/b.md", "At 5 %", "an example")) == ["docs/b.md: no such page"]
 
 
+@pytest.mark.parametrize(
+    "sentence", ["It reaches 98.2 %.", "MGCE 98.2 % (best 98.9)", "An error rate of 5.", "beta 1.4: 81.3"]
+)
+def test_what_is_exempt_on_all_pages_leaves_results(sentence):
+    everywhere = [entry for entry in claim_list.EXEMPT if entry.page == claims.EVERY]
+    results = {"98.2", "98.9", "5", "81.3"} & {*re.findall(r"[\d.]*\d", sentence)}
+    errors = errors_of(HEAD + sentence + "\n", *everywhere)
+    assert len(errors) == len(results)
+
+
 def figures(text, path="docs/a.md"):
     page = Page(path, text)
     return [page.text[start:end] for start, end in sorted(page.figures)]
