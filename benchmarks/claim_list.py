@@ -448,6 +448,25 @@ CLAIMS: list[Entry] = [
         IMAGES,
         lambda: [100 * of.images()[method, 0.4]["test_accuracy_by_epoch"][-1] for method in ("ce", "mgce")],
     ),
+    Claim(
+        "docs/image-experiments.md",
+        "with 40 % wrong labels; cross-entropy falls from {} to {} %, MGCE and GCE stay at {} %",
+        IMAGES,
+        of.figure_3,
+    ),
+    Claim(
+        "docs/image-experiments.md",
+        "prints an accuracy of {} % for cross-entropy, and a calibration error (ECE) of {} %.",
+        "the paper's Table 1",
+        lambda: [of.of_paper("ce", measure, 0.0)[0] for measure in ("accuracy", "ece_h")],
+    ),
+    Claim("docs/image-experiments.md", "| ImageNet stem | {} | {} | {} | {} |", IMAGES, of.stem),
+    Claim(
+        "docs/image-experiments.md",
+        "| CIFAR stem | {} | {} | {} | {} |",
+        f"{IMAGES}-cifar-stem",
+        lambda: of.stem("-cifar-stem"),
+    ),
 ]
 
 EXEMPT: list[Entry] = [

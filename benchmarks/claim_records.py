@@ -395,15 +395,30 @@ def verdicts() -> list[float]:
 
 
 @functools.cache
-def images() -> dict[tuple[str, float], dict[str, Any]]:
-    """Return the records of networks on FashionMNIST, ImageNet stem, by method and noise rate."""
-    runs = Runs(RESULTS / "paper-images").read().values()
+def images(stem: str = "") -> dict[tuple[str, float], dict[str, Any]]:
+    """Return the records of networks on FashionMNIST by method and noise rate: of the ImageNet stem, or of another."""
+    runs = Runs(RESULTS / f"paper-images{stem}").read().values()
     return {
-        (record["method"], record["noise_rate"]): record
+        (record["method"], record["noise_rate"]): dict(record)
         for run in runs
         if run.specification["dataset"] == "fashion_mnist"
         for record in run.records
     }
+
+
+def stem(name: str = "") -> list[float]:
+    """Return epochs, accuracy, that of the last epoch and calibration error of cross-entropy with right labels."""
+    record = images(name)["ce", 0.0]
+    curve = record["test_accuracy_by_epoch"]
+    return [len(curve), *(100 * value for value in (record["accuracy"], curve[-1], record["ece_h"]))]
+
+
+def figure_3() -> list[float]:
+    """Return the best and the last accuracy of cross-entropy under noise, rounded, and the last of MGCE and GCE."""
+    curves = {
+        method: 100 * np.array(images()[method, 0.4]["test_accuracy_by_epoch"]) for method in ("ce", "mgce", "gce")
+    }
+    return [curves["ce"].max(), curves["ce"][-1], statistics.fmean(curves[one][-1] for one in ("mgce", "gce"))]
 
 
 def first_epoch(method: str, accuracy: float) -> int:
@@ -420,11 +435,17 @@ def convergence_on_images() -> list[float]:
     return [first_epoch("mgce", final), epochs, *accuracies, *both]
 
 
+def of_paper(method: str, measure: str, noise_rate: float = 0.4) -> list[float]:
+    """Return the paper's number on FashionMNIST in percent, and its deviation."""
+    row = published_row("table1", "fashion_mnist", method, noise_rate)
+    found: list[float] = row["accuracy" if measure == "accuracy" else "sce"]
+    return found
+
+
 def _on_images(method: str, measure: str) -> tuple[float, list[float]]:
     """Return our number of FashionMNIST with 40 % wrong labels in percent, and the paper's with its deviation."""
-    row = published_row("table1", "fashion_mnist", "mgce@1" if method == "mae_published" else method, 0.4)
-    paper = row["accuracy" if measure == "accuracy" else "sce"]
-    return 100 * images()[method, 0.4][measure], paper
+    of_theirs = of_paper("mgce@1" if method == "mae_published" else method, measure)
+    return 100 * images()[method, 0.4][measure], of_theirs
 
 
 def beside_the_paper(method: str) -> list[float]:
