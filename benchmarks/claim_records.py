@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks import cells as cells_of
 from benchmarks import demo_seeds, loop, loop_page, tables_page, unseen_page
 from benchmarks.cells import OURS, Cells
+from mgce.experiments.methods import row_name
 from mgce.experiments.paper.agreement import PAPER_SEEDS, judge
 from mgce.experiments.paper.published import published_row
 from mgce.experiments.significance import Summary, difference_of_means
@@ -395,15 +396,11 @@ def verdicts() -> list[float]:
 
 
 @functools.cache
-def images(stem: str = "") -> dict[tuple[str, float], dict[str, Any]]:
-    """Return the records of networks on FashionMNIST by method and noise rate: of the ImageNet stem, or of another."""
+def images(stem: str = "", dataset: str = "fashion_mnist") -> dict[tuple[str, float], dict[str, Any]]:
+    """Return the records of networks on images by method and noise rate: of the ImageNet stem, or of another."""
     runs = Runs(RESULTS / f"paper-images{stem}").read().values()
-    return {
-        (record["method"], record["noise_rate"]): dict(record)
-        for run in runs
-        if run.specification["dataset"] == "fashion_mnist"
-        for record in run.records
-    }
+    records = [dict(one) for run in runs if run.specification["dataset"] == dataset for one in run.records]
+    return {(row_name(one["method"], float(one["beta"])), one["noise_rate"]): one for one in records}
 
 
 def stem(name: str = "") -> list[float]:
@@ -411,6 +408,15 @@ def stem(name: str = "") -> list[float]:
     record = images(name)["ce", 0.0]
     curve = record["test_accuracy_by_epoch"]
     return [len(curve), *(100 * value for value in (record["accuracy"], curve[-1], record["ece_h"]))]
+
+
+def on_cifar10(row: str, column: str) -> float:
+    """Return a cell of the table of networks on CIFAR-10 with 40 % wrong labels."""
+    methods = {"GCE, β = 1.4": "gce", "MGCE, β = 1.4": "mgce", "cross-entropy": "ce", "MAE (minimax)": "mgce@1"}
+    found = images(dataset="cifar10")
+    record = found[methods[row], 0.4]
+    last = record["test_accuracy_by_epoch"][-1]
+    return 100 * float({"last epoch": last, "ECE of h": record["ece_h"]}.get(column, record["accuracy"]))
 
 
 def figure_3() -> list[float]:
