@@ -16,6 +16,9 @@ from mgce.runs.tables import TableRun
 class Run(TableRun):
     """A run that is only asked for its rows."""
 
+    def run(self, place):
+        raise NotImplementedError
+
     def _hyperparameters(self):
         return {}
 

@@ -120,7 +120,7 @@ class Consensus:
             >>> wrong = rng.random((300, 4)) < 0.2
             >>> labels = np.where(wrong, (right[:, None] + rng.integers(1, 3, (300, 4))) % 3, right[:, None])
             >>> consensus = find_consensus(labels)
-            >>> abs(consensus.estimated_accuracy() - (consensus.labels == right).mean()) < 0.05
+            >>> bool(abs(consensus.estimated_accuracy() - (consensus.labels == right).mean()) < 0.05)
             True
         """
         if self.independence.refuted:
