@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mgce import GCELoss, RCELoss, SumLoss, robust_loss
-from mgce.functional import gce_loss, rce_loss
+from mgce.functional import gce_loss, mgce_loss, rce_loss
 from mgce.kernels import cpu_library, cpu_softmax, dispatch
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.losses.composite import composite_softmax_loss
@@ -252,3 +252,30 @@ def test_other_instruction_sets_give_the_same(variant: str) -> None:
 
     for a, b in zip(numbers(), numbers(ATEN_CPU_CAPABILITY=variant), strict=True):
         assert math.isclose(float(a), float(b), rel_tol=2e-6)
+
+
+STRIDED = {
+    "transposed": lambda x: x.T.contiguous().T,
+    "part of each row": lambda x: torch.cat([x, -x], 1)[:, : x.shape[1]],
+    "every other row": lambda x: x.repeat_interleave(2, 0)[::2],
+    "one row for all": lambda x: x[:1].expand_as(x),
+}
+
+
+@pytest.mark.parametrize("view", STRIDED)
+@pytest.mark.parametrize("loss", [gce_loss, rce_loss, mgce_loss])
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+def test_logits_of_any_strides_take_the_kernel(view, loss, reduction):
+    strided = STRIDED[view](torch.randn(12, 5))
+    assert not strided.is_contiguous()
+    leaves = strided.detach(), strided.contiguous()
+    found = []
+    for leaf in leaves:
+        value = loss(leaf.requires_grad_(), torch.arange(12) % 5, reduction=reduction)
+        assert type(value.grad_fn).__name__ == "FusedLossBackward"
+        first = torch.autograd.grad(value.square().sum(), leaf, create_graph=True)[0]
+        value = loss(leaf, torch.arange(12) % 5, reduction=reduction)
+        (plain,) = torch.autograd.grad(value.square().sum(), leaf)
+        found.append((value, first, plain, torch.autograd.grad(first.square().sum(), leaf)[0]))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)

@@ -50,7 +50,7 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
     """Return whether a call is of the most common kind, which a kernel for the CPU can run without further checks.
 
     The result is true only if every check of the arguments but beta would pass and `choose` would return "cpu". The
-    checks would take as long as a kernel takes for a small batch.
+    checks would take as long as a kernel takes for a small batch. The logits may have any strides.
     """
     if torch.compiler.is_compiling() or _len_torch_dispatch_stack() > 0 or _are_functorch_transforms_active():
         return False
@@ -63,7 +63,7 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
         and _obstacle_of_context(input) is None
         and len(shape := input.shape) == 2
         and shape.numel() > 0
-        and _is_plain(input)
+        and _has_memory(input)
         and (input.dtype is torch.float32 or input.dtype is torch.float64)
         and _is_plain(target)
         and (
@@ -91,12 +91,12 @@ def is_plain_on_cpu(*tensors: Tensor) -> bool:
 
 def _is_plain(tensor: Tensor) -> bool:
     """Return whether the memory of a tensor, one row after the other, contains its values."""
-    return (
-        tensor.is_cpu
-        and tensor.layout is torch.strided
-        and tensor.is_contiguous()
-        and not (tensor.is_neg() or tensor._is_zerotensor())
-    )
+    return _has_memory(tensor) and tensor.is_contiguous()
+
+
+def _has_memory(tensor: Tensor) -> bool:
+    """Return whether the values of a tensor are those of its memory on the CPU, in the order of its strides."""
+    return tensor.is_cpu and tensor.layout is torch.strided and not (tensor.is_neg() or tensor._is_zerotensor())
 
 
 def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
@@ -112,7 +112,12 @@ def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
 def loss_and_grad(
     logits: Tensor, arguments: LossArguments | SoftmaxArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Run `loss_and_grad` of the kernel for the loss that the arguments belong to and the device of the logits."""
+    """Run `loss_and_grad` of the kernel for the loss that the arguments belong to and the device of the logits.
+
+    Logits on the CPU may have any strides. The gradient is contiguous.
+    """
+    if logits.is_cpu:
+        logits = logits.contiguous()
     if isinstance(arguments, SoftmaxArguments):
         return cpu_softmax.loss_and_grad(logits, arguments, want_grad=want_grad)
     if logits.is_cpu:
