@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import mgce
 from mgce import ModelKeeper
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -87,6 +88,56 @@ def test_lightning_and_its_checkpoints(tmp_path):
     _, trainer = fit(2)
     trainer.save_checkpoint(tmp_path / "half.ckpt")
     assert_like_by_hand(fit(EPOCHS, tmp_path / "half.ckpt")[0])
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore::FutureWarning")
+@pytest.mark.parametrize("precision", ["bf16-true", "64-true"])
+@pytest.mark.parametrize("name", ["ELRLoss", "SelfAdaptiveLoss", "SoftBootstrapLoss", "LearnedForwardCorrection"])
+def test_lightning_in_another_dtype_remembers_and_averages_in_float32(tmp_path, precision, name):
+    lightning = pytest.importorskip("lightning.pytorch", reason="needs lightning")
+    from mgce.integrations.lightning import KeepBest
+
+    indexed = name != "LearnedForwardCorrection"
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.network = network()
+            self.criterion = getattr(mgce, name)(*((60, 3) if indexed else (3,)))
+
+        def training_step(self, batch, number):
+            x, y, index = batch
+            logits = self.network(x)
+            loss = self.criterion(logits, y, index) if indexed else self.criterion(logits, y)
+            return {"loss": loss, "logits": logits, "target": y}
+
+        def validation_step(self, batch, number):
+            self.network(batch[0])
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), LR)
+
+    module = Module()
+    keeper = ModelKeeper(module.network, module.criterion)
+    trainer = lightning.Trainer(
+        max_epochs=7,
+        accelerator="cpu",
+        precision=precision,
+        callbacks=[KeepBest(keeper)],
+        default_root_dir=tmp_path,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(module, DataLoader(mgce.IndexedDataset(TRAIN), BATCH), DataLoader(VALID, BATCH))
+    dtype = torch.bfloat16 if precision == "bf16-true" else torch.float64
+    assert keeper.best().weight.dtype == keeper.average.weight.dtype == dtype
+    assert keeper.state_dict()["average"]["module.weight"].dtype == torch.float32  # as the network was at first
+    assert keeper.left_out == 0 and module.criterion.left_out == 0
+    for buffer in module.criterion.buffers():
+        assert buffer.dtype in (torch.float32, torch.int32, torch.int64)
+    assert max(epoch.network for epoch in keeper.epochs) > 0.4  # of a third by chance
 
 
 def test_skorch_ends_with_the_weights_that_were_kept():

@@ -112,3 +112,16 @@ def test_where_there_is_no_float64_the_link_is_of_float32(monkeypatch):
 def test_a_step_that_returns_something_else_is_told(tmp_path):
     with pytest.raises(ValueError, match="Expected `what validation_step returns` to be a mapping with 'logits'"):
         trainer_of(RobustMetrics(3), tmp_path).fit(WithoutLogits(), DataLoader(ROWS, 50), DataLoader(ROWS, 60))
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # Lightning's, about PyTorch
+def test_rows_without_a_label_do_not_count(tmp_path):
+    found = {}
+    kept = torch.arange(len(TARGET)) % 3 > 0
+    some = TensorDataset(FEATURES, torch.where(kept, TARGET, -100)), TensorDataset(FEATURES[kept], TARGET[kept])
+    for name, rows in zip(("ignored", "dropped"), some, strict=True):
+        torch.manual_seed(0)
+        callback = RobustMetrics(3, MGCELoss(beta=BETA))
+        (found[name],) = trainer_of(callback, tmp_path).test(Network(), DataLoader(rows, 40), verbose=False)
+    assert found["ignored"] == pytest.approx(found["dropped"], rel=1e-5)

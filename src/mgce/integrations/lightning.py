@@ -12,7 +12,7 @@ from torchmetrics import MeanMetric, Metric
 
 from mgce._validation import expected, has_float64
 from mgce.losses.modules import MGCELoss
-from mgce.losses.protocol import both_probs, with_reduction
+from mgce.losses.protocol import both_probs, ignore_index_of, with_reduction
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import rank_classes
 from mgce.risk import RiskCertificate, certify
@@ -27,11 +27,12 @@ class RobustMetrics(Callback):
     .. math:: \text{objective} = \frac{1}{N} \sum_i \ell_\beta(f_i, y_i)
 
     A module's `validation_step` and `test_step` return a mapping with `"logits"`, shape (N, k) for N rows and k
-    classes, and `"target"`, shape (N,). After each validation and test epoch, `val_` or `test_` and these names are
-    logged: `objective`, `accuracy`, `ece_h`, `sce_h`, `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing
-    also logs `test_argmax_error_bound` and `test_randomized_error_bound`, and stores the whole certificate in
-    `certificate`. With `noise_rate` the names end in `_conditional_bound`, unless the labels refute the rate. Call
-    `Trainer.test` with rows that no part of training has used, early stopping included.
+    classes, and `"target"`, shape (N,). Rows whose label the criterion ignores, such as -100, do not count. After
+    each validation and test epoch, `val_` or `test_` and these names are logged: `objective`, `accuracy`, `ece_h`,
+    `sce_h`, `ece_p`, `sce_p`; ECE and SCE are calibration errors. Testing also logs `test_argmax_error_bound` and
+    `test_randomized_error_bound`, and stores the whole certificate in `certificate`. With `noise_rate` the names
+    end in `_conditional_bound`, unless the labels refute the rate. Call `Trainer.test` with rows that no part of
+    training has used, early stopping included.
 
     Args:
         num_classes: number k of classes.
@@ -94,7 +95,7 @@ class RobustMetrics(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         """Add a validation batch to all metrics."""
-        self._update(*_logits_and_target(outputs, "validation_step"))
+        self._update(*self._labelled(outputs, "validation_step"))
 
     def on_test_batch_end(
         self,
@@ -106,7 +107,7 @@ class RobustMetrics(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         """Add a test batch to all metrics, and keep its probabilities h for the certificate."""
-        logits, target = _logits_and_target(outputs, "test_step")
+        logits, target = self._labelled(outputs, "test_step")
         self._tested.append((self._update(logits, target).cpu(), target.cpu()))
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -146,6 +147,12 @@ class RobustMetrics(Callback):
     def _log(self, pl_module: LightningModule, stage: str) -> None:
         # Computed here, over all devices, so that what is logged is plain numbers.
         pl_module.log_dict({f"{stage}_{name}": metric.compute().float() for name, metric in self._metrics.items()})
+
+    def _labelled(self, outputs: Any, step: str) -> tuple[Tensor, Tensor]:
+        """Return the logits and targets of a step's rows, without rows whose label the criterion ignores."""
+        logits, target = _logits_and_target(outputs, step)
+        rows = target != ignore_index_of(self.criterion)
+        return logits[rows], target[rows]
 
 
 def _logits_and_target(outputs: Any, step: str) -> tuple[Tensor, Tensor]:
@@ -197,7 +204,8 @@ class KeepBest(Callback):
             raise ValueError(expected("trainer", "fitted with a validation loader, by which a keeper chooses", loaders))
         several = loaders.values() if isinstance(loaders, Mapping) else loaders
         several = several if isinstance(loaders, Mapping | list | tuple) else [loaders]
-        epoch = self.keeper.end_epoch([batch for loader in several for batch in loader])
+        inputs = trainer.precision_plugin.convert_input  # in the dtype of the network
+        epoch = self.keeper.end_epoch([inputs(batch) for loader in several for batch in loader])
         for name in ("network", "average"):
             pl_module.log(f"val_accuracy_{name}", getattr(epoch, name))
 

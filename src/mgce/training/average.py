@@ -24,19 +24,22 @@ class Average:
         self._module = copied(network).requires_grad_(False)
         # Of each tensor the average itself. That in the module is the same, or rounded to the dtype of the network.
         self._precise = {name: _precise(tensor) for name, tensor in _tensors(self._module).items()}
+        self._dtypes = {name: tensor.dtype for name, tensor in _tensors(self._module).items()}
         # Steps that were averaged, and steps that were left out, where the network is: no step waits for a device.
         self._counts = torch.zeros(2, dtype=torch.int64, device="cpu")
 
     def update(self, network: nn.Module, decay: float) -> None:
         """Move the average towards the network: multiply the average by `decay`, and add the rest of the network."""
+        theirs = _tensors(network)  # in another dtype and on another device than at first, if a trainer moved it
+        self._dtypes = {name: tensor.dtype for name, tensor in theirs.items()}
+        self._precise = {name: ours.to(theirs[name].device) for name, ours in self._precise.items()}
         average = list(self._precise.values())
-        pairs = zip(_tensors(network).values(), average, strict=True)
-        new = [theirs.to(ours.device, ours.dtype) for theirs, ours in pairs]
+        new = [theirs[name].to(ours.dtype) for name, ours in self._precise.items()]
         finite = _are_finite(new)
         self._counts = self._counts.to(finite.device)
         share = torch.where(self._counts[0] == 0, 1, 1 - decay).float()
-        for ours, theirs in zip(average, new, strict=True):
-            kept = torch.where(finite.to(ours.device), theirs, ours)
+        for ours, tensor in zip(average, new, strict=True):
+            kept = torch.where(finite.to(ours.device), tensor, ours)
             if ours.is_floating_point() or ours.is_complex():
                 ours.lerp_(kept, share.to(ours.device, ours.dtype))
             else:
@@ -51,9 +54,8 @@ class Average:
     @property
     def module(self) -> nn.Module:
         """The network with the averaged weights, in the dtype of the network."""
-        for name, tensor in _tensors(self._module).items():
-            if tensor.dtype != self._precise[name].dtype:
-                tensor.copy_(self._precise[name])
+        for name, tensor in _named(self._module).items():
+            tensor.data = self._precise[name].to(self._dtypes[name])
         return self._module
 
     def state_dict(self) -> dict[str, Any]:
@@ -96,8 +98,12 @@ class _WithoutGraph(TorchFunctionMode):
 
 def _tensors(network: nn.Module) -> dict[str, Tensor]:
     """Return the parameters and buffers of a network by name, without gradients."""
-    named = dict(network.named_parameters()) | dict(network.named_buffers())
-    return {name: tensor.detach() for name, tensor in named.items()}
+    return {name: tensor.detach() for name, tensor in _named(network).items()}
+
+
+def _named(network: nn.Module) -> dict[str, Tensor]:
+    """Return the parameters and buffers of a network by name."""
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
 
 
 def _precise(tensor: Tensor) -> Tensor:
