@@ -78,6 +78,15 @@ def composite_softmax_loss(logits: Tensor, arguments: SoftmaxArguments) -> Tenso
     return loss_of_log_probs(log_p, arguments)
 
 
+def loss_of_probs(p: Tensor, arguments: SoftmaxArguments) -> Tensor:
+    """Compute the loss of :func:`composite_softmax_loss` from p, the labels' probabilities, none of which is near 0."""
+    target, weight, options, (a, b, beta) = arguments
+    if not b:
+        return loss_of_log_probs(p.log(), arguments)
+    scores = b * beta * (p ** (1 / beta)) - b * beta
+    return nll_of_labels(scores + a * p.log() if a else scores, target, weight, options)
+
+
 def loss_of_log_probs(log_p: Tensor, arguments: SoftmaxArguments) -> Tensor:
     """Compute the loss of :func:`composite_softmax_loss` from log p, in the shape of the target."""
     target, weight, options, (a, b, beta) = arguments

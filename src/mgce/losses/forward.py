@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from mgce._validation import expected
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype
-from mgce.losses.composite import loss_of_log_probs
+from mgce.losses.composite import loss_of_log_probs, loss_of_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
 from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import link_of, terms_of
@@ -142,30 +143,42 @@ class ForwardCorrection(Wrapper, Precise):
         """Compute the loss of the forward-corrected logits against noisy labels."""
         dim = check_input(self.loss, input)
         _check_classes(self.transition, input.shape[dim])
+        terms = terms_of(self.loss) if is_indices(target) else None
+        if terms is not None:
+            of_labels = partial(self._of_labels, dim, *terms)
+            return in_float32(self.loss, of_labels, input, target)
         beta = _correctable(self.link.beta)
 
         def corrected(logits: Tensor, target: Tensor) -> Tensor:
-            terms = terms_of(self.loss) if is_indices(target) else None
-            if terms is not None:
-                return self._of_labels(logits.movedim(dim, -1), target, *terms)
             loss: Tensor = self.loss(_corrected_logits(logits, self.transition, beta, dim, self.least), target)
             return loss
 
         return in_float32(self.loss, corrected, input, target)
 
-    def _of_labels(self, logits: Tensor, target: Tensor, loss: Any, terms: SoftmaxTerms) -> Tensor:
+    def _of_labels(self, dim: int, loss: Any, terms: SoftmaxTerms, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss from the probability of each row's label alone: p times the label's column of T."""
+        logits = input.movedim(dim, -1)
         options = LossOptions(loss.ignore_index, loss.reduction)
         check_arguments(logits, target, loss.weight, options, dim=-1)
         x = logits.float() if logits.dtype in HALF_TYPES else logits
-        column = columns(self.transition, target, options.ignore_index).to(x.dtype).view(x.shape)
+        target = target.reshape(x.shape[:-1]).long()  # of one row, it may be (1,) too
+        rows = target != options.ignore_index
+        label = torch.where(rows, target, 0).flatten()
+        column = columns(self.transition, label).to(x.dtype).view(x.shape)
+        arguments = SoftmaxArguments(target, loss.weight, options, terms)
         if self.least > LEAST_MIXED:
-            log_q = (x.softmax(-1) * column).sum(-1).log()
+            p = x.softmax(-1)
+            value = loss_of_probs((p * column).sum(-1), arguments)
+            self._see(p.detach(), column, label, rows)
         else:
-            log_q = _log_sum_exp(F.log_softmax(x, -1) + _log(column), -1)
-        target = target.reshape(log_q.shape)  # of one row, it may be (1,) too
-        value = loss_of_log_probs(log_q, SoftmaxArguments(target, loss.weight, options, terms))
+            value = loss_of_log_probs(_log_sum_exp(F.log_softmax(x, -1) + _log(column), -1), arguments)
         return value.to(result_dtype(logits, target, loss.weight))
+
+    def _see(self, p: Tensor, column: Tensor, label: Tensor, rows: Tensor) -> None:
+        """Learn from rows, given p, the columns of T of their labels, these labels and which rows have one.
+
+        There is nothing to learn of a known matrix.
+        """
 
     @property
     def link(self) -> MinimaxLink:
@@ -191,15 +204,14 @@ def is_indices(target: object) -> bool:
     return isinstance(target, Tensor) and not target.is_floating_point()
 
 
-def columns(transition: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Return T[:, y], the column of T of each label y, shape (n, k); those of ignored labels say nothing."""
-    target = target.flatten().long()
+def columns(transition: Tensor, label: Tensor) -> Tensor:
+    """Return T[:, y], the column of T of each label y (n,), shape (n, k)."""
     try:
-        return transition.T.index_select(0, torch.where(target == ignore_index, 0, target))
+        return transition.T.index_select(0, label)
     except IndexError:
         k = len(transition)
-        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
-        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+        wrong = label[(label < 0) | (label >= k)][0].item()
+        raise IndexError(expected("target", f"class indices in [0, {k}), or ignored", wrong)) from None
 
 
 def _check_classes(transition: Tensor, k: int) -> None:

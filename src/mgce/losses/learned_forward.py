@@ -12,7 +12,7 @@ from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.forward import ForwardCorrection, columns, is_indices
 from mgce.losses.modules import GCELoss
-from mgce.losses.protocol import ignore_index_of
+from mgce.losses.protocol import ignore_index_of, terms_of
 from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import check_input
 
@@ -111,7 +111,7 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         if input.shape[dim] != k:
             raise ValueError(expected("input", f"logits of {k} classes, `num_classes`", input.shape[dim]))
         value = super().forward(input, target)
-        if self.training:
+        if self.training and not (is_indices(target) and terms_of(self.loss)):  # else `_see` was called
             kind = input.device.type
             # Where there is no mixed precision, as on the device `meta`, it cannot be left out either.
             exact = torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
@@ -119,31 +119,39 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
                 logits = input.detach().float() if input.dtype in HALF_TYPES else input.detach()
                 p = self.link(logits).float().movedim(dim, -1).reshape(-1, k)
                 if is_indices(target):
-                    self._learn(*self._of_indices(p, target.flatten().long()))
+                    label = target.flatten().long()
+                    rows = label != ignore_index_of(self.loss)
+                    label = torch.where(rows, label, 0)
+                    self._see(p, columns(self.transition.float(), label), label, rows)
                 else:
                     self._learn(*self._of_probs(p, target.movedim(dim, -1).reshape(-1, k).float()))
         return value
 
-    def _of_indices(self, p: Tensor, label: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the weighted counts (k, k) of rows, their number, and that of the rows that are left out.
-
-        Rows with probabilities p (n, k) that are no numbers are left out. Ignored rows are in neither number.
-        """
-        ignored = ignore_index_of(self.loss)
-        labelled, finite = label != ignored, p.sum(1).isfinite()
-        rows, left_out = labelled & finite, (labelled & ~finite).sum()
-        weight = p.amax(1) ** TRUST
-        right = p**SHARPNESS * columns(self.transition.float(), label, ignored)
-        right = torch.where(rows[:, None], right * (weight / right.sum(1))[:, None], 0)
-        label = torch.where(rows, label, 0)
+    @torch.no_grad()
+    def _see(self, p: Tensor, column: Tensor, label: Tensor, rows: Tensor) -> None:
+        """Learn T from rows with class indices; those whose probabilities are no numbers are left out."""
+        if not self.training:
+            return
+        k = len(self.transition)
+        p, column, labelled = p.reshape(-1, k).float(), column.reshape(-1, k).float(), rows.flatten()
+        right = p**SHARPNESS * column
+        total = right.sum(1)
+        counted = labelled & total.isfinite()
+        right = torch.where(counted[:, None], right * (p.amax(1) ** TRUST / total)[:, None], 0)
+        seen = counted.sum()
         if right.is_cuda:  # there, sums by index are rounded in an order that changes from run to run
-            one_hot = label[:, None] == torch.arange(p.shape[1], device=p.device)
-            return right.T @ one_hot.float(), rows.sum(), left_out
-        none = torch.zeros_like(self.transition, dtype=right.dtype)
-        return none.index_add(0, label, right).T, rows.sum(), left_out
+            one_hot = (label[:, None] == torch.arange(k, device=p.device)).float()
+            with torch.autocast("cuda", enabled=False):
+                new = right.T @ one_hot
+        else:
+            new = right.new_zeros(k, k).index_add(0, label, right).T
+        self._learn(new, seen, labelled.sum() - seen)
 
     def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what `_of_indices` does, for class probabilities (n, k); the number of rows is their sum."""
+        """Return the weighted counts (k, k) of rows with class probabilities, their number, and that of those left out.
+
+        The number of rows is the sum of their probabilities.
+        """
         rows = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
         left_out = (~rows[:, 0] & given.any(1)).sum()
         p, given = torch.where(rows, p, 1 / p.shape[1]), torch.where(rows, given, 0)
@@ -156,16 +164,17 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     def _learn(self, new: Tensor, seen: Tensor, left_out: Tensor) -> None:
         """Add the counts of a batch of so many rows, and estimate T anew, in float32."""
         if distributed.is_available() and distributed.is_initialized():
+            new = new.contiguous()
             for one in (new, seen, left_out):
                 distributed.all_reduce(one)
         self.left_out = _outside_transforms(self.left_out + left_out)
-        counts = self.counts.float() * (1 - seen / self.window).clamp(min=0) + new
+        counts = torch.addcmul(new, self.counts.float(), (1 - seen / self.window).clamp(min=0))
         # New tensors, not the old ones changed: losses whose gradients are still to come need the old T.
         self.counts = _outside_transforms(counts)
-        k = len(counts)
-        with_prior = self.counts + PRIOR * torch.eye(k, dtype=counts.dtype, device=counts.device)
-        shares = with_prior / with_prior.sum(1, keepdim=True)
-        self.transition = _outside_transforms(LEAST + (1 - k * LEAST) * shares)
+        with_prior = counts.clone()
+        with_prior.diagonal().add_(PRIOR)
+        share = (1 - len(counts) * LEAST) / with_prior.sum(1, keepdim=True)
+        self.transition = _outside_transforms(with_prior * share + LEAST)
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
