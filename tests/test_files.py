@@ -128,3 +128,18 @@ def test_json_holds_what_json_can():
     document = {"beta": math.inf, "low": -math.inf, "none": math.nan, "pair": (1, [2.5, "x"]), "flag": True}
     read = json.loads(to_json(document))
     assert read == {"beta": "inf", "low": "-inf", "none": None, "pair": [1, [2.5, "x"]], "flag": True}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limits there")
+def test_a_file_for_which_there_is_no_room_is_named(tmp_path):
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="large") as error:
+            write_files(tmp_path, {"small.txt": b"1", "large.txt": b"1" * 2000})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert error.value.errno == errno.EFBIG and error.value.filename == str(tmp_path / "large.txt")
+    assert list(tmp_path.iterdir()) == []

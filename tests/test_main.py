@@ -1,8 +1,45 @@
 import subprocess
 import sys
 
+import pytest
+
+INTERRUPTED_AT = """
+import builtins, os, signal, sys
+importing = builtins.__import__
+
+def interrupted(name, *others):
+    if name.partition(".")[0] == {name!r}:
+        os.kill(os.getpid(), signal.SIGINT)
+    return importing(name, *others)
+
+from mgce.cli.main import main
+builtins.__import__ = interrupted
+sys.argv = ["mgce", "fit", "none.csv", "--target", "y"]
+main()
+"""
+
 
 def test_the_package_runs_as_a_module(tmp_path):
     result = subprocess.run([sys.executable, "-m", "mgce", "--help"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "reproduce" in result.stdout and "certify" in result.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="another kind of signals")
+@pytest.mark.parametrize("name", ["typer", "rich", "pandas", "torch"])
+def test_an_interrupt_while_libraries_are_imported_is_one_line(tmp_path, name):
+    command = [sys.executable, "-c", INTERRUPTED_AT.format(name=name)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "Interrupted: nothing was written.\n")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /dev/full")
+def test_an_output_that_cannot_be_written_is_named(tmp_path):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        result = subprocess.run(
+            [sys.executable, "-m", "mgce", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+    assert (result.returncode, result.stderr) == (
+        2,
+        "Error: [Errno 28] No space left on device: standard output\n",
+    )

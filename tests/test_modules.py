@@ -17,6 +17,7 @@ TESTED_IN = {
     "cli/env": "cli/test_compare.py",
     "cli/fit_files": "cli/test_fit.py",
     "cli/fit_printed": "cli/test_fit.py",
+    "cli/interrupt": "test_main.py",
     "cli/labelled_images": "cli/test_train.py",
     "cli/labelled_rows": "cli/test_certify.py",
     "cli/list_options": "cli/test_compare.py",

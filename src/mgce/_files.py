@@ -17,6 +17,7 @@ from typing import Any
 if sys.platform != "win32":  # where what a killed process left stays there
     import fcntl
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk is full, or a file larger than it may be
 _PREFIX, _SUFFIX = ".mgce-", ".tmp"
 
 
@@ -40,12 +41,23 @@ def replacing(path: Path) -> Iterator[Path]:
         ...     path.read_text(), len(list(path.parent.iterdir()))
         ('all of it', 1)
     """
-    with _private_folder(path.parent) as folder:
+    with _named(path), _private_folder(path.parent) as folder:
         temporary = folder / path.name
         yield temporary
         _to_disk(temporary)
         temporary.replace(path)  # unlike `rename`, also where there is a file on Windows
         _sync(path.parent)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in an error that says that the disk cannot take it: such an error comes without a name."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM or error.filename == str(path):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -226,3 +226,29 @@ def test_codes_that_a_spreadsheet_made_numbers_are_no_classes(mgce, refuses, tmp
     as_numbers(tmp_path / "c.suspects.csv", ["given", "suggested", "alternative"])
     refuses("Labels are written otherwise in row", "clean", "c.suspects.csv", "--checked", "d.csv")
     refuses("Labels are written otherwise in row", "review", "c.suspects.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", [("--id", "key"), ()], ids=["named by it", "a feature"])
+def test_columns_with_the_names_of_ours_stand_once_and_keep_their_names(mgce, tmp_path, id):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    frame = pd.DataFrame({"key": [f"k{row}" for row in range(80)], "given": x, "table: draw": "z", "rank": x > 0})
+    frame.assign(code=np.where(x > 0, "b", "a")).to_csv(tmp_path / "t.csv", index=False)
+    assert mgce("fit", "t.csv", "--target", "code", "--model", "linear", "--beta", "1.4", *id)[0] == 0
+    head = (tmp_path / "t.suspects.csv").read_text().splitlines()[0].split(",")
+    assert len({*head}) == len(head) and {"table: key", "table: given", "table: table: draw", "table: rank"} < {*head}
+    names = [name for name, _ in read_suspects(tmp_path / "t.suspects.csv")[0].cells]
+    assert sorted(names) == sorted([*frame.columns, *(() if id else ("row",))])
+    assert mgce("review", "t.suspects.csv", "--text", "given")[0] == 0
+    right = {one.key: one.given for one in read_suspects(tmp_path / "t.suspects.csv")}
+    checked = []
+    for turn in range(3):
+        options = ("--checked", ",".join(checked)) if checked else ()
+        code, output, errors = mgce("clean", "t.suspects.csv", *options)
+        assert code == 0, errors
+        if "Do this next" not in output:
+            break
+        checked.append(f"d{turn}.csv")
+        decide(tmp_path, right, checked[-1], output.split("mgce review ")[1].split(".suspects")[0])
+    assert {*frame.columns} < {*pd.read_csv(tmp_path / "t.mended.csv").columns}

@@ -4,6 +4,7 @@ import re
 import sys
 from html import escape
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -230,7 +231,7 @@ def test_a_failure_while_writing_leaves_what_was_there(refuses, table, tmp_path,
         return write_bytes(path, content)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    refuses("No space left on device", *FIT, "--beta", "1.4")
+    refuses("No space left on device: 'people.html'", *FIT, "--beta", "1.4")
 
 
 def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypatch):
@@ -241,6 +242,13 @@ def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypa
     code, output, _ = mgce(*FIT)
     assert code == 130 and "Interrupted: nothing was written." in output
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_a_later_interrupt_says_so_too(mgce, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("mgce.cli.fit_files.write_files", mock.Mock(side_effect=KeyboardInterrupt))
+    code, _, errors = mgce(*FIT, "--model", "linear", "--beta", "1.4", "--cleaned", "c.csv")
+    assert (code, errors) == (130, "Interrupted. No file is half written.\n")
+    assert (tmp_path / "people.skops").exists() and not (tmp_path / "c.csv").exists()
 
 
 def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeypatch):

@@ -164,7 +164,8 @@ def test_skorch_ends_with_the_weights_that_were_kept():
     np.testing.assert_allclose(net.predict_proba(X[60:].numpy()), want, rtol=1e-5)
 
 
-def test_the_trainer_of_hugging_face(tmp_path, monkeypatch):
+@pytest.mark.parametrize("outputs", ["model output", "dict", "tuple"])
+def test_the_trainer_of_hugging_face(tmp_path, monkeypatch, outputs):
     transformers = pytest.importorskip("transformers", reason="needs transformers")
     pytest.importorskip("accelerate", reason="needs accelerate")
     # The folder tests/datasets is on the path here, and the Trainer takes it for the library of that name.
@@ -179,7 +180,12 @@ def test_the_trainer_of_hugging_face(tmp_path, monkeypatch):
             self.network = network()
 
         def forward(self, inputs, labels=None):
-            return SequenceClassifierOutput(logits=self.network(inputs))
+            logits = self.network(inputs)
+            return {
+                "model output": SequenceClassifierOutput(logits=logits),
+                "dict": {"logits": logits},
+                "tuple": (logits,),
+            }[outputs]
 
     model = Model()
     keeper = ModelKeeper(model, nn.CrossEntropyLoss())

@@ -1,5 +1,7 @@
 """The link and the estimators as graphs, run without PyTorch's eager mode."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import mgce
 from mgce import (
     MGCEBoostingClassifier,
     MGCEClassifier,
@@ -95,3 +98,16 @@ def test_the_link_compiles_ahead_of_time(tmp_path):
     path = torch._inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "link.pt2"))
     x = 3 * torch.randn(5, 4)
     torch.testing.assert_close(torch._inductor.aoti_load_package(path)(x), module(x))
+
+
+@pytest.mark.slow
+def test_a_model_names_no_file_of_the_machine_that_exported_it():
+    pytest.importorskip("onnxscript", reason="needs onnxscript")
+    from mgce.integrations.onnx import to_onnx
+
+    clf = MGCEVotingClassifier([("linear", MGCEClassifier()), ("mlp", MGCEMLPClassifier((8,), max_iter=5))]).fit(X, Y)
+    content = to_onnx(clf).SerializeToString()
+    folders = {str(path) for path in (Path(mgce.__file__).parent, Path(torch.__file__).parent, Path.cwd(), Path.home())}
+    assert not [folder for folder in folders if folder.encode() in content]
+    assert b"File " not in content and b".py" not in content
+    assert len(to_onnx(MGCEClassifier().fit(X, Y)).SerializeToString()) < 60_000

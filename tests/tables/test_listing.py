@@ -34,7 +34,7 @@ def test_every_row_is_in_the_file_with_its_cells_and_formulas_are_text():
         frame["expected_precision"], [found.wrong[order][:m].mean() for m in (1, 2, 3)], atol=1e-4
     )
     of = frame.set_index("id")
-    assert of.loc["c", "size"] == 12345678.25 and of.loc["'=1+1", "given.1"] == "'@x" and "y" not in frame
+    assert of.loc["c", "size"] == 12345678.25 and of.loc["'=1+1", "table: given"] == "'@x" and "y" not in frame
     # The alternative is the likeliest class that is not the given one, also where the given one is likeliest.
     assert of["alternative"].to_dict() == {"'=1+1": "'+yes", "b": "no", "c": "no"}
     assert of.loc["b", "checked"] == "keep" and of["line"].isna().all()

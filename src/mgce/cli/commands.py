@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import mgce
+from mgce.cli.interrupt import INTERRUPTED, one_line_if_interrupted
 
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
 # of this name.
@@ -110,6 +111,14 @@ class Commands(TyperGroup):
         """Return a command with only a name and a help sentence, without importing it: `mgce --help` needs no more."""
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; on Ctrl-C print one line, and exit with the code of it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted. No file is half written.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the arguments call; return its name, the command, and the arguments that remain."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
@@ -128,7 +137,9 @@ def _nearest(name: str) -> str:
 def load_command(name: str) -> Any:
     """Import a command of `COMMANDS`; group the options in its help under headings, and append an example."""
     alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-    alone.command(name, epilog=f"Example: `{EXAMPLES[name]}`")(getattr(import_module(f"mgce.cli.{name}"), name))
+    with one_line_if_interrupted():
+        called = getattr(import_module(f"mgce.cli.{name}"), name)
+    alone.command(name, epilog=f"Example: `{EXAMPLES[name]}`")(called)
     command: Any = typer.main.get_command(alone)
     under = {option: heading for heading, options in PANELS.items() for option in options}
     for option in command.params:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from importlib.util import find_spec
+
+from mgce._files import NO_ROOM
+from mgce.cli.interrupt import one_line_if_interrupted
 
 
 def main() -> None:
@@ -19,11 +23,20 @@ def main() -> None:
 
             sys.stderr.write(f"Error: {not_installed('the command line needs', package, 'cli')}\n")
             sys.exit(2)
-    from mgce._text import printable
-    from mgce.cli.commands import app
+    with one_line_if_interrupted():
+        from mgce._text import printable
+        from mgce.cli.commands import app
 
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a full disk is still said
     except (ValueError, OSError) as error:
-        sys.stderr.write(f"Error: {printable(str(error))}\n")
+        said = str(error)
+        # Files are named where they are written: what has no name is the output of a command.
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            said += ": standard output"
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python tries once more when it ends
+        sys.stderr.write(f"Error: {printable(said)}\n")
         sys.exit(2)

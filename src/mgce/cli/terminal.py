@@ -11,6 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from mgce._text import printable
+from mgce.cli.interrupt import INTERRUPTED
 
 
 class Terminal(Console):
@@ -43,9 +44,9 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """On Ctrl-C in this block, print that nothing was written, and exit with code 130 (128 + the number of SIGINT)."""
+    """On Ctrl-C in this block, print that nothing was written, and exit with the code of it."""
     try:
         yield
     except KeyboardInterrupt:
         console.print("Interrupted: nothing was written.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
@@ -57,7 +58,20 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
         verbose=False,
     )
     assert program is not None
-    return program.model_proto
+    model = program.model_proto
+    _without_notes(model)
+    return model
+
+
+def _without_notes(part: Any) -> None:
+    """Remove notes: PyTorch notes for each node the lines of code that made it, with paths of this machine."""
+    for name in ("metadata_props", "doc_string"):
+        if name in part.DESCRIPTOR.fields_by_name:
+            part.ClearField(name)
+    for field, value in part.ListFields():
+        if field.message_type is not None:
+            for inner in value if isinstance(value, Sequence) else [value]:
+                _without_notes(inner)
 
 
 def register() -> None:

@@ -26,6 +26,7 @@ NAME = 1  # place of the column that names the examples
 # How the name of the column behind `COLUMNS` begins, by which edits are noticed; files of older versions lack it. The
 # rest of the name is that of the table's column of labels.
 CHECK = "row_check: "
+TABLE = "table: "  # before the name of a column of the table that a column of ours has too
 CHECKED_CELLS = ("key", "given", "suggested", "alternative", "checked", "draw")  # that nobody may edit
 LABELS = slice(
     1, 4
@@ -132,6 +133,27 @@ def check_overwritten(option: str, path: Path) -> None:
         raise ValueError(f"{what} {edited} {WHAT_TO_DO} To keep the edited file, give it another name.")
 
 
+def own_name(name: str) -> str:
+    """Return the name under which a column of the table is in the file: no two columns there have one name.
+
+    Example:
+        >>> own_name("age"), own_name("key"), own_name("table: key")
+        ('age', 'table: key', 'table: table: key')
+    """
+    return TABLE + name if _plain(name) in COLUMNS else name
+
+
+def _table_name(name: str) -> str:
+    """Return the name in the table of a column of the file."""
+    return name.removeprefix(TABLE) if _plain(name) in COLUMNS else name
+
+
+def _plain(name: str) -> str:
+    while name.startswith(TABLE):
+        name = name.removeprefix(TABLE)
+    return name
+
+
 def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[str]:
     """Return the cells of the column `CHECK`: for each row the size of the file, and a hash of what nobody may edit.
 
@@ -230,7 +252,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         is_dropped=cell["checked"] == DROP,
         draw=drawn,
         draw_probability=probability,
-        cells=((head[NAME], row[NAME]), *content),
+        cells=((_table_name(head[NAME]), row[NAME]), *((_table_name(name), value) for name, value in content)),
         label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
         **opinion,
     )

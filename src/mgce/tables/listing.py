@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mgce.datasets.reading import Reading
 from mgce.datasets.written_tables import to_csv
 from mgce.review.draws import Draws, draw
-from mgce.review.suspect_file import CHECK, COLUMNS, NAME, row_checks
+from mgce.review.suspect_file import CHECK, COLUMNS, NAME, own_name, row_checks
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
 from mgce.tables.suspects import Judgement
@@ -116,6 +116,7 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
     }
     frame = pd.DataFrame({name: values[name] for name in COLUMNS})
     checks = row_checks(values, len(COLUMNS) + 1 + listing.cells.shape[1])
-    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), listing.cells.reset_index(drop=True)], axis=1)
-    frame = frame.set_axis([*COLUMNS[:NAME], str(names.name), *frame.columns[NAME + 1 :]], axis=1)
+    cells = listing.cells.reset_index(drop=True).rename(columns=own_name)
+    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), cells], axis=1)
+    frame = frame.set_axis([*COLUMNS[:NAME], own_name(str(names.name)), *frame.columns[NAME + 1 :]], axis=1)
     return to_csv(frame.iloc[order], None)

@@ -13,7 +13,7 @@ from mgce._validation import expected, listed
 from mgce.datasets.written_tables import to_csv
 from mgce.review.decided_rows import NAMED, check_classes, check_decided
 from mgce.review.decision_file import Decision
-from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, row_checks
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, own_name, row_checks
 from mgce.risk import rows_to_check
 from mgce.risk.sample import UNSEEN
 from mgce.tables.predictions import LabelledPredictions
@@ -63,7 +63,7 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
         "draw": np.arange(1, n + 1),
         "draw_probability": 1 / len(frame),
     }
-    cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True)
+    cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True).rename(columns=own_name)
     listed = pd.DataFrame({name: values[name] for name in COLUMNS})
     checks = row_checks({name: listed[name].tolist() for name in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
     table = pd.concat([listed.assign(**{CHECK + predictions.column: checks}), cells], axis=1)

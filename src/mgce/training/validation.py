@@ -77,11 +77,15 @@ def predictions(model: nn.Module, validation: Iterable[Any], predict: Predict, i
 
 
 def of_batch(model: nn.Module, batch: Any) -> tuple[Tensor, Tensor]:
-    """Return the logits and labels of a batch: inputs, labels, ...; or, of Hugging Face, a mapping with `labels`."""
+    """Return the logits and labels of a batch: inputs, labels, ...; or, of Hugging Face, a mapping with `labels`.
+
+    For a mapping, a model returns what the Trainer accepts: a mapping with `logits`, or a tuple that begins with them.
+    """
     device = next((parameter.device for parameter in model.parameters()), torch.device("cpu"))
     if isinstance(batch, Mapping) and "labels" in batch:
         inputs = {name: value.to(device) for name, value in batch.items() if name != "labels"}
-        return model(**inputs).logits, batch["labels"]
+        outputs = model(**inputs)
+        return outputs["logits"] if isinstance(outputs, Mapping) else outputs[0], batch["labels"]
     if not isinstance(batch, tuple | list) or len(batch) < 2:
         what = "a tuple of inputs and labels, or a mapping with `labels`; else pass `predict`"
         raise TypeError(expected("batch", what, type(batch).__name__))
