@@ -27,6 +27,7 @@ TESTED_IN = {
     "cli/report": "cli/test_reproduce.py",
     "cli/table_options": "cli/test_compare.py",
     "datasets/excel_sheets": "datasets/test_excel_tables.py",
+    "datasets/column_types": "tables/test_frame_types.py",
     "datasets/images": "datasets/test_image_folders.py",
     "datasets/splits": "training/test_image_data.py",
     "datasets/text_tables": "datasets/test_table_files.py",

@@ -4,8 +4,11 @@ from io import BytesIO
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from mgce.datasets.table_files import read_frame
 from mgce.tables.annotations import annotated, of_columns, of_long_file
 from mgce.tables.fit import FitPlan
 
@@ -75,3 +78,16 @@ def test_bad_columns_are_named(table):
         of_columns(frame, ["ann", "ann"])
     with pytest.raises(ValueError, match="no column of the table"):
         annotated(frame, FitPlan("a"), of_columns(frame, ["ann", "bob"]), [], 1)
+
+
+def test_labels_that_one_annotator_skipped_are_the_classes_of_the_others(tmp_path):
+    """In a file with a schema they are whole numbers; without one, pandas has written 1.0 where it wrote 1 before."""
+    given = {"ann": [0, 1, 2, 1], "bob": [0, None, 2, 1], "cy": [None, 1, None, 2]}
+    whole = pa.table({name: pa.array(labels, pa.int64()) for name, labels in given.items()})
+    pq.write_table(whole, tmp_path / "whole.parquet")
+    pd.DataFrame(given).to_parquet(tmp_path / "floats.parquet")
+    pd.DataFrame(given).to_csv(tmp_path / "floats.csv", index=False)
+    wanted = {name: [None if label is None else str(label) for label in given[name]] for name in given}
+    for file in ("whole.parquet", "floats.parquet", "floats.csv"):
+        found = of_columns(read_frame(tmp_path / file, "table", text=[*given], classes=[*given]), [*given])
+        assert found.astype(object).where(found.notna(), None).to_dict("list") == wanted, file

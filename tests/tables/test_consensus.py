@@ -166,3 +166,40 @@ def test_an_estimate_is_one_number_and_none_when_errors_are_common(digits, fitte
         one.estimated_accuracy()
     with pytest.raises(ValueError, match="at most 20"):
         one.rows_to_label(21)
+
+
+FRAMES = {
+    "float64": lambda frame: frame.astype(float),
+    "Int64": lambda frame: frame.astype("Int64"),
+    "string": lambda frame: frame.astype("string"),
+    "category": lambda frame: frame.astype("category"),
+    "boolean": lambda frame: frame.eq(1).astype("boolean"),
+    "int64[pyarrow]": lambda frame: frame.astype("int64[pyarrow]"),
+    "object": lambda frame: frame.astype(object),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_labels_of_every_type_of_pandas_have_the_same_consensus(kind):
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 3, 60)
+    labels = pd.DataFrame({name: np.where(rng.random(60) < 0.8, right, rng.integers(0, 3, 60)) for name in "abc"})
+    gaps = rng.random((60, 3)) < 0.2
+    wanted = np.where(gaps, -1, labels)
+    if kind == "boolean":
+        wanted = np.where(gaps, -1, labels == 1)
+    frame = FRAMES[kind](labels).mask(gaps)
+    found, plain = find_consensus(frame), find_consensus(wanted)
+    np.testing.assert_array_equal(found.probs, plain.probs)
+    assert found.labels.astype(float).tolist() == plain.labels.astype(float).tolist()
+    assert [one.name for one in found.annotators] == ["a", "b", "c"]
+    X = rng.normal(size=(60, 3)) + 2 * np.eye(3)[right]
+    by_model = ConsensusClassifier(random_state=0).fit(X, frame).consensus_
+    np.testing.assert_array_equal(by_model.probs, ConsensusClassifier(random_state=0).fit(X, wanted).consensus_.probs)
+
+
+def test_labels_of_nineteen_digits_stay_apart_beside_a_missing_one():
+    classes = [1234567890123456700, 1234567890123456701]
+    cells = pd.array([*classes, None] * 10, dtype="Int64")
+    for frame in (pd.DataFrame({"a": cells, "b": cells}), pd.DataFrame({"a": cells, "b": cells}).astype("category")):
+        assert find_consensus(frame).classes.tolist() == classes

@@ -106,30 +106,32 @@ def read_accounted(
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
         raise ValueError(printable(sentence)) from error
-    return _checked(frame, names, name), reading
+    return _checked(frame, names, name, text), reading
 
 
-def accounted(table: Any, name: str = "table") -> tuple[pd.DataFrame, Reading]:
+def accounted(table: Any, name: str = "table", text: Collection[str] = ()) -> tuple[pd.DataFrame, Reading]:
     """Return a pandas or polars frame in the form in which :func:`read_accounted` returns the table of a file.
 
     Args:
         table: the frame, or anything else that has a method `to_pandas`; it is not changed.
         name: the name of the argument, for errors.
+        text: columns that are no embeddings, even if their cells are lists of numbers.
 
     Raises:
         TypeError: if `table` is no frame. ValueError: if it has no rows, or two columns of one name.
     """
     frame, reading, names = read_python_frame(table).accounted("frame")
-    return _checked(frame.copy(deep=False), names, name), reading
+    return _checked(frame.copy(deep=False), names, name, text), reading
 
 
-def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
+def _checked(frame: pd.DataFrame, names: list[str], name: str, text: Collection[str]) -> pd.DataFrame:
     """Check that a table has columns and rows; return it with column names as text and rows numbered from 0.
 
     Args:
         frame: the table.
         names: names of its columns as they are written in the file.
         name: the name of the argument, for errors.
+        text: columns that are no embeddings.
     """
     if len(frame) == 0:
         raise ValueError(expected(name, "a table with rows", "none") + sheets_of(frame))
@@ -138,7 +140,7 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str) -> pd.DataFrame:
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."
             raise ValueError(printable(sentence) + sheets_of(frame))
     frame.columns = frame.columns.map(str)
-    return with_vectors(frame.reset_index(drop=True))
+    return with_vectors(frame.reset_index(drop=True), text)
 
 
 def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:

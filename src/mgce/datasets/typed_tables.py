@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
+from mgce.datasets.column_types import frame_of, of_arrow, of_values
 from mgce.datasets.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.datasets.reading import SHEETS, Reading
 
@@ -104,7 +105,7 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
     if short:
         lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
         notes.append(f"{lack} keys that others have (line {short[0]}, for one); these values count as missing.")
-    columns = {name: [each.get(name) for each in objects] for name in names}
+    columns = {name: _lists_as_text([each.get(name) for each in objects]) for name in names}
     return Typed(_typed(columns, replace(asked, missing=())), names, "JSON lines", notes)
 
 
@@ -114,13 +115,8 @@ def read_python_frame(table: Any) -> Typed:
     Raises:
         TypeError: if `table` is no such frame.
     """
-    import pandas as pd
-
-    if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
-        frame, source = table.to_pandas(), type(table).__module__.split(".")[0]
-    else:
-        frame, source = table, "pandas"
-    if not isinstance(frame, pd.DataFrame):
+    frame, source = frame_of(table), type(table).__module__.split(".")[0]
+    if frame is None:
         raise TypeError(f"Expected `table` to be a frame of pandas or polars, but got {type(table).__name__!r}.")
     if frame.index.name is None and frame.index.dtype.kind in "iu":  # the numbers of rows, some left out before
         frame = frame.reset_index(drop=True)
@@ -172,7 +168,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, source: str) -> Typed:
         # 8 bytes for a number or for the position of a text in its column
         if size > 8 * rows * max(1, len(schema)) + EXPANDED_BYTES:
             raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
-    frame, notes = _with_index(pa.Table.from_batches(kept, schema).to_pandas())
+    frame, notes = _with_index(of_arrow(pa.Table.from_batches(kept, schema)))
     return Typed(frame, [*map(str, frame.columns)], source, notes)
 
 
@@ -202,8 +198,23 @@ def _object(line: str, number: int) -> dict[str, Any]:
         raise ValueError(f"line {number} is no JSON object") from error
     if not isinstance(value, dict):
         raise ValueError(f"line {number} is no JSON object")
-    # A list or an object in a cell stays as it would be written.
-    return {key: json.dumps(cell) if isinstance(cell, dict | list) else cell for key, cell in value.items()}
+    # A list or an object in a cell stays as it would be written, but for lists of numbers, which may be vectors.
+    return {
+        key: json.dumps(cell) if isinstance(cell, dict) or (isinstance(cell, list) and not _is_vector(cell)) else cell
+        for key, cell in value.items()
+    }
+
+
+def _is_vector(cell: list[Any]) -> bool:
+    return bool(cell) and {*map(type, cell)} <= {int, float}
+
+
+def _lists_as_text(cells: list[Any]) -> list[Any]:
+    """Return the cells of a column, with lists as they would be written unless all cells are vectors of one length."""
+    lengths = {len(cell) if isinstance(cell, list) else 0 for cell in cells if cell is not None}
+    if len(lengths) == 1:
+        return cells
+    return [json.dumps(cell) if isinstance(cell, list) else cell for cell in cells]
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -227,7 +238,7 @@ def _typed(columns: dict[str, list[Any]], asked: Asked, errors: Collection[str] 
         missing = {*errors, *(("",) if name in asked.classes else asked.missing)}
         kept = [None if isinstance(value, str) and value in missing else value for value in values]
         if name not in asked.text:
-            return pd.Series(kept)
+            return of_values(kept)
         return pd.Series([None if value is None else str(value) for value in kept], dtype=object)
 
     return pd.DataFrame({name: column(name, values) for name, values in columns.items()})

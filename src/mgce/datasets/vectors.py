@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -11,6 +13,13 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Numbers of a vector that is written as text, at least. Encoders have more features; shorter lists in text are rather
+# coordinates, boxes or tags, which should not replace the other columns.
+SHORTEST = 8
+# A list as text: [1, 2] of JSON, [1. 2.] of NumPy, array([1., 2.]), tensor([1., 2.], dtype=...), [np.float64(1.0)].
+WRITTEN = re.compile(r"\s*(?:[\w.]+\()?\[([^\[\]]*)\](?:,[^\[\]]*)?\)?\s*")
+SCALAR = r"np\.\w+\(([^()]*)\)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +58,60 @@ def matrix(cells: pd.Series[Any]) -> NDArray[np.float32]:
     return flat.reshape(len(cells), cells.iloc[0].width if len(cells) else 0).astype(np.float32, copy=False)
 
 
-def with_vectors(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table in which cells that are lists of numbers are vectors; other columns stay as they are."""
-    lists = [name for name in frame.columns if frame[name].dtype == object and _is_list(frame[name])]
-    return frame.assign(**{name: frame[name].map(_vector, na_action="ignore") for name in lists}) if lists else frame
+def with_vectors(frame: pd.DataFrame, skip: Collection[str] = (), shortest: int = SHORTEST) -> pd.DataFrame:
+    """Return a table in which cells that are lists of numbers are vectors; other columns stay as they are.
+
+    Args:
+        frame: the table.
+        skip: columns whose values stay what they are.
+        shortest: the fewest numbers of a vector that is written as text.
+    """
+    found = {}
+    for name in frame.columns.difference([*skip], sort=False):
+        column = frame[name]
+        if column.dtype == object or isinstance(column.dtype, _string_type()):
+            cells = _vectors_of(column, shortest)
+            if cells is not None:
+                found[name] = cells
+    return frame.assign(**found) if found else frame
 
 
-def _is_list(column: pd.Series[Any]) -> bool:
-    """Return whether every cell with a value is a list or an array of as many numbers as the first."""
-    cells = column[[cell is not None and not (isinstance(cell, float) and cell != cell) for cell in column]]
-    if not len(cells) or not isinstance(cells.iloc[0], list | tuple | np.ndarray):
-        return False
+def _string_type() -> type:
+    import pandas as pd
+
+    return pd.StringDtype
+
+
+def _vectors_of(column: pd.Series[Any], shortest: int) -> pd.Series[Any] | None:
+    """Return a column as vectors; None if a cell with a value is no list of as many numbers as the first."""
+    import pandas as pd
+
+    there = column.notna().to_numpy()
+    cells = column.to_numpy(dtype=object)[there]
+    first = _numbers(cells[0], shortest) if len(cells) else None
+    if first is None:
+        return None
+    made = []
+    for cell in cells:
+        numbers = _numbers(cell, shortest)
+        if numbers is None or len(numbers) != len(first):
+            return None
+        made.append(Vector(numbers.tobytes()))
+    whole = np.full(len(column), None, dtype=object)
+    whole[there] = made
+    return pd.Series(whole, index=column.index, dtype=object)
+
+
+def _numbers(cell: Any, shortest: int) -> NDArray[np.float32] | None:
+    """Return the numbers of a cell, a list or the text of one as JSON, Python, NumPy or PyTorch write it."""
     try:
-        width = len(cells.iloc[0])
-        return width > 0 and all(np.asarray(cell, dtype=np.float32).shape == (width,) for cell in cells)
+        if isinstance(cell, str):
+            found = WRITTEN.fullmatch(cell)
+            parts = re.sub(SCALAR, r"\1", found[1]).replace(",", " ").split() if found else []
+            return np.array([*map(float, parts)], dtype="<f4") if len(parts) >= shortest else None
+        if isinstance(cell, list | tuple | np.ndarray):
+            numbers = np.asarray(cell, dtype="<f4")
+            return numbers if numbers.ndim == 1 and len(numbers) else None
     except (TypeError, ValueError):
-        return False
-
-
-def _vector(cell: Any) -> Vector:
-    return Vector(np.asarray(cell, dtype="<f4").tobytes())
+        pass
+    return None

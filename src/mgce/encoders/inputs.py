@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mgce._validation import expected
+from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.encoders.card import PICTURES, TEXTS
 from mgce.encoders.encoder import Item
@@ -63,8 +64,8 @@ class Inputs:
         if missing.any():
             got = f"none in row {int(missing.to_numpy().argmax()) + 1}"
             raise ValueError(expected("column", "a column with a value in every row", got))
-        cells = tuple(frame[column].astype(str))
-        named = cells if id is None else tuple(frame[id].astype(str))
+        cells = tuple(texts(frame[column]))
+        named = cells if id is None else tuple(texts(frame[id]).fillna(""))
         if not _is_file(folder, cells[0]):
             numbers = tuple(map(str, range(1, len(cells) + 1)))
             return cls(TEXTS, cells, numbers if id is None else named)

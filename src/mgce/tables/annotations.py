@@ -12,12 +12,13 @@ import pandas as pd
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
+from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
 from mgce.noise.annotator_table import CAUTION
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
-from mgce.tables.columns import Columns
+from mgce.tables.columns import Columns, spelt_as
 from mgce.tables.consensus import Consensus
 from mgce.tables.consensus_classifier import ConsensusClassifier
 from mgce.tables.fit import TableFit
@@ -69,6 +70,8 @@ class Annotated:
 def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the columns of labels as text, NaN for no label.
 
+    Of one annotator who skipped rows, pandas writes 1.0 where it writes 1 of another: both become 1.
+
     Raises:
         ValueError: if a column is missing or named twice.
     """
@@ -76,7 +79,9 @@ def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
         require_column(frame, name, "label_columns")
     if len(set(names)) < len(names):
         raise ValueError(expected("label_columns", "names of different columns", ",".join(names)))
-    return pd.DataFrame({name: Columns({}, name).labels(frame) for name in names})
+    labels = {name: texts(frame[name]) for name in names}
+    shorter = {text for column in labels.values() for text in column.dropna() if not text.endswith(".0")}
+    return pd.DataFrame({name: spelt_as(column, shorter) for name, column in labels.items()})
 
 
 def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame, list[str]]:

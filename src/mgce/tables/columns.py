@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,9 +13,10 @@ from pandas.api import types
 
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
+from mgce.datasets.column_types import plain_column, texts
 from mgce.datasets.reading import row_number
 from mgce.datasets.table_files import require_column, sheets_of
-from mgce.datasets.vectors import Vector, matrix
+from mgce.datasets.vectors import Vector, matrix, with_vectors
 from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
 from mgce.tables.numbers import (
     GROUPED,
@@ -34,6 +36,7 @@ AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted
 LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
 # The formats in which a column of each kind may be written.
 FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
+WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of either type
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
 # categories. One in twenty leaves room for typing errors and marks of missing values.
@@ -55,6 +58,8 @@ class Columns:
     # Numbers are read in this format only, dates in all: what a date means depends on no other cell.
     formats: Mapping[str, str] = field(default_factory=dict)
     width: int = 0  # number of features in the column of embeddings, which is then the only feature; else 0
+    # The categories and labels that a model knows, by column. A whole number is read in their spelling, 7 or 7.0.
+    known: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
 
     @property
     def categories(self) -> list[str]:
@@ -108,10 +113,10 @@ class Columns:
             raise ValueError(expected("id", "another column than the target", id))
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
         told = {**dict.fromkeys(text, (TEXT, None)), **dict.fromkeys(category, (CATEGORY, None))}
-        embeddings = [name for name in features if _is_embedding(frame[name])]
+        embeddings = [name for name in features if name not in told and _is_embedding(frame[name])]
         if embeddings:
             return _of_embedding(frame, embeddings, target, id)
-        found = {name: told[name] if name in told else _kind(frame[name]) for name in features}
+        found = {name: told[name] if name in told else _kind(plain_column(frame[name])) for name in features}
         kinds = {name: kind for name, (kind, _) in found.items()}
         return cls(kinds, target, id, {name: form for name, (_, form) in found.items() if form is not None})
 
@@ -128,10 +133,12 @@ class Columns:
         _require(frame, self.kinds)
         if self.width:
             (name,) = self.kinds
-            return frame[[name]].set_axis([name], axis=1).pipe(_checked_vectors, self.width)
+            return with_vectors(frame[[name]], shortest=1).pipe(_checked_vectors, self.width)
         values = {
-            name: _text(column) if kind in AS_WRITTEN else _numbers(column, kind, self.formats.get(name, PLAIN))
-            for name, kind, column in ((name, kind, frame[name]) for name, kind in self.kinds.items())
+            name: self._spelt(frame, name)
+            if kind in AS_WRITTEN
+            else _numbers(plain_column(frame[name]), kind, self.formats.get(name, PLAIN))
+            for name, kind in self.kinds.items()
         }
         return pd.DataFrame(values, index=frame.index)
 
@@ -142,13 +149,34 @@ class Columns:
             ValueError: if the table has no target column.
         """
         _require(frame, [self.target])
-        return _text(frame[self.target])
+        return self._spelt(frame, self.target)
+
+    def _spelt(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+        """Return a column as text, its whole numbers as they are spelt among those that are known."""
+        return spelt_as(texts(frame[name]), self.known.get(name, ()))
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
         """Return a name for every row: its value in the id column, or its number from 1 if there is no such column."""
         if self.id is not None and self.id in frame.columns:
-            return _text(frame[self.id]).fillna("")
+            return texts(frame[self.id]).fillna("")
         return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
+
+
+def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
+    """Return texts in which 7.0 is spelt 7, or 7 is spelt 7.0, where only the other one is known.
+
+    Pandas makes floats of whole numbers in a column with missing values, and files keep what it made.
+
+    Example:
+        >>> spelt_as(pd.Series(["7.0", "8", "1.50", None]), ["7", "8.0", "1.5"]).tolist()
+        ['7', '8.0', '1.50', None]
+    """
+    spelling = {}
+    for text in {*cells.dropna().unique()}.difference(known):
+        other = text.removesuffix(".0") if text.endswith(".0") else f"{text}.0"
+        if other in known and re.fullmatch(WHOLE, text):
+            spelling[text] = other
+    return cells.replace(spelling) if spelling else cells
 
 
 def _is_embedding(column: pd.Series[Any]) -> bool:
@@ -243,20 +271,24 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
         likely = form not in (DIGITS, MONTH, ORDINAL) or LIKELY_DAYS[0] <= values.median() < LIKELY_DAYS[1]
         return bool(likely and values.isna().sum() <= allowed)
 
+    if isinstance(column.dtype, pd.CategoricalDtype):  # numbers and digits of this type are codes
+        if fits(DATE, CALENDAR):
+            return DATE, CALENDAR
+        return (TEXT if is_text(texts(column)) else CATEGORY), None
     number_format = _number_format(column)
     if fits(DATE, DIGITS):
         return DATE, DIGITS
     if number_format is not None and fits(NUMBER, number_format):
         return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)
     dates = next(((DATE, form) for form in FORMS if fits(DATE, form)), None)
-    return dates or (TEXT if is_text(_text(column)) else CATEGORY, None)
+    return dates or (TEXT if is_text(texts(column)) else CATEGORY, None)
 
 
 def _number_format(column: pd.Series[Any]) -> str | None:
     """Return the number format of a column; None if the column cannot be read as numbers."""
     if _is_number(column):
         return TRUTH if column.dropna().isin(WORDS.values()).all() else PLAIN
-    text = _text(column).astype("str")
+    text = texts(column).astype("str")
     return None if points_between_thousands(text) else format_of_text(text)
 
 
@@ -264,7 +296,7 @@ def _holds_codes(column: pd.Series[Any]) -> bool:
     """Return whether a text column has a value like "007": codes have leading zeros, numbers have not."""
     if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
         return False
-    return bool(_text(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
+    return bool(texts(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
 
 
 def _is_number(column: pd.Series[Any]) -> bool:
@@ -288,7 +320,7 @@ def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Seri
     if _is_number(column):
         numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
         return numbers if kind == NUMBER else _dates_of_digits(numbers)
-    text = _text(column).astype("str")
+    text = texts(column).astype("str")
     if kind == NUMBER:
         return numbers_of_text(text, form or PLAIN)
     # Only dates with the year first: whether 1/2/2024 is in January or February depends on the country.
@@ -322,7 +354,3 @@ def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
         got = f"{first!r} in data row {row}" if isinstance(first, str) else f"{first} in data row {row}"
         raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
     return numbers
-
-
-def _text(column: pd.Series[Any]) -> pd.Series[Any]:
-    return column.astype(object).map(str, na_action="ignore").astype(object)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray, IntArray, as_probs
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
+from mgce.datasets.column_types import cells_of, frame_of
 from mgce.estimators.base import sorted_classes
 from mgce.noise.annotator_table import Annotator, annotator_table
 from mgce.noise.annotators import Annotations, AnnotatorModel, annotator_model
@@ -177,14 +178,15 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
 
 def read_labels(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list[str], NDArray[Any]]:
     """Return labels as indices, -1 for none, shape (n, m); the names of the annotators; and the classes."""
-    names = [str(name) for name in labels.columns] if hasattr(labels, "columns") else None
-    cells = np.asarray(labels, dtype=object)
+    frame = frame_of(labels)
+    names = None if frame is None else [str(name) for name in frame.columns]
+    cells = np.asarray(labels, dtype=object) if frame is None else _cells(frame)
     if cells.ndim != 2 or 0 in cells.shape:
         what = "of shape (n, m), a row for each example and a column for each annotator"
         raise ValueError(expected("labels", what, cells.shape))
     absent = np.asarray(pd.isna(cells), dtype=bool)
     if missing is not None:
-        absent |= np.asarray(cells == missing, dtype=bool)
+        absent[~absent] = np.asarray(cells[~absent] == missing, dtype=bool)
     given = cells[~absent]
     if not given.size:
         raise ValueError(expected("labels", "a matrix with a label", "none"))
@@ -203,6 +205,12 @@ def read_labels(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list
     matrix = np.full(cells.shape, -1, np.int64)
     matrix[~absent] = index
     return matrix, names or [str(number) for number in range(cells.shape[1])], known
+
+
+def _cells(frame: pd.DataFrame) -> NDArray[Any]:
+    """Return the cells of a frame as Python objects, shape (n, m)."""
+    columns = [cells_of(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    return np.stack(columns, axis=1) if columns else np.empty(frame.shape, dtype=object)
 
 
 def consensus_of(

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mgce._validation import expected
+from mgce.datasets.column_types import texts
 from mgce.datasets.vectors import vectors
 from mgce.encoders.feature_files import Features, read_features
 
@@ -80,8 +81,8 @@ def as_table(features: Features, id: str | None) -> pd.DataFrame:
 def column_of_names(frame: pd.DataFrame, names: Any) -> str | None:
     """Return the column of texts with the most values that are among the names; None if no text is one."""
     known = set(names.tolist())
-    texts = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
-    found = {name: int(frame[name].astype(str).isin(known).sum()) for name in texts}
+    others = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
+    found = {name: int(frame[name].astype(str).isin(known).sum()) for name in others}
     best = max(found, key=lambda name: found[name], default=None)
     return best if best is not None and found[best] else None
 
@@ -96,7 +97,7 @@ def _places(column: pd.Series[Any], names: Any) -> Any:
     if not index.is_unique:
         twice = index[index.duplicated()][0]
         raise ValueError(expected("embeddings", "features of different names", f"{twice!r} more than once"))
-    place = index.get_indexer(pd.Index(column.astype(str)))
+    place = index.get_indexer(pd.Index(texts(column)))
     missing = place < 0
     if missing.any():
         what = f"features for every value of column `{column.name}`"

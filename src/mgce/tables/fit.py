@@ -104,7 +104,7 @@ def run(
             were made on.
     """
     if reading is None:
-        frame, reading = accounted(frame)
+        frame, reading = accounted(frame, text=[*plan.text, *plan.category])
     frame = frame.reset_index(drop=True)
     checked = Checked.of(decisions, frame, plan) if decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected, listed
+from mgce.datasets.column_types import texts
 from mgce.datasets.written_tables import to_csv
 from mgce.review.decided_rows import NAMED, check_classes, check_decided
 from mgce.review.decision_file import Decision
@@ -116,7 +117,7 @@ def looked_up(
 
 def _given(frame: pd.DataFrame, predictions: LabelledPredictions) -> list[str]:
     """Return the label of each row: the name of its class, or what the table has where that is no class."""
-    labels = frame[predictions.column].astype(str).tolist()
+    labels = texts(frame[predictions.column]).tolist()
     pairs = zip(predictions.target.tolist(), labels, strict=True)
     return [label if target == UNSEEN else predictions.classes[target] for target, label in pairs]
 

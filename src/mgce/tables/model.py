@@ -89,6 +89,18 @@ class TableModel:
     right_labels: RightLabels | None = None  # how q follows from margins; None in formats before 6
     encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
 
+    def __post_init__(self) -> None:
+        known = {**self._categories(), self.columns.target: frozenset(map(str, self.classes))}
+        object.__setattr__(self, "columns", replace(self.columns, known=known))
+
+    def _categories(self) -> dict[str, frozenset[Any]]:
+        """Return the categories of the training rows, by column."""
+        names = self.columns.categories
+        if not names:
+            return {}
+        encoder = self.pipeline[0].named_transformers_["categories"]
+        return {name: frozenset(found) for name, found in zip(names, encoder.categories_, strict=True)}
+
     @property
     def classes(self) -> NDArray[Any]:
         """The labels of the k classes, sorted, shape (k,)."""
@@ -162,11 +174,7 @@ class TableModel:
 
     def unseen(self, selected: pd.DataFrame) -> list[str]:
         """Return a sentence on each column with categories that no training row had."""
-        names = self.columns.categories
-        if not names:
-            return []
-        encoder = self.pipeline[0].named_transformers_["categories"]
-        return unseen_categories(selected, dict(zip(names, encoder.categories_, strict=True)))
+        return unseen_categories(selected, self._categories())
 
     def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
         """Return the number of rows that equal a training row in all features and the label."""

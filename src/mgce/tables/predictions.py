@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mgce._arrays import one_hot
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
+from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import read_frame, require_column
 from mgce.datasets.text_tables import TextFormat
 from mgce.risk.any_model import label_indices
@@ -81,7 +82,7 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
     if frame[name].isna().any():
         row = np.flatnonzero(frame[name].isna())[0] + 1
         raise ValueError(printable(f"Expected `{name}` to have a value in every row, but row {row} has none."))
-    return frame[name].astype(str).to_numpy(dtype=object)
+    return texts(frame[name]).to_numpy(dtype=object)
 
 
 def read_class_table(path: Path, option: str, form: TextFormat) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected, expected_share
+from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.tables import make_table
 from mgce.tables.columns import Columns
@@ -258,8 +259,8 @@ def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
     A row without a value is a group by itself. The name of this group begins with a null character, so no value of a
     text file equals it.
     """
-    values = zip(column, column.notna(), strict=True)
-    return np.array([str(value) if present else f"\0{row}" for row, (value, present) in enumerate(values)])
+    values = zip(texts(column), column.notna(), strict=True)
+    return np.array([value if present else f"\0{row}" for row, (value, present) in enumerate(values)])
 
 
 def _times(column: pd.Series[Any]) -> NDArray[np.float64]:

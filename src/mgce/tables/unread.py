@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from mgce.datasets.vectors import SHORTEST
 from mgce.tables.dates import days_of_text
 from mgce.tables.numbers import THOUSANDS, numbers_of_text, points_between_thousands
 
@@ -28,6 +29,8 @@ DECORATED = (
     rf"\s*[-+\u2212(<>~≤≥≈±]*\s*[{_CURRENCY}]?\s*[-+\u2212]?{_DIGITS}(?:[eEdD][-+]?\d+)?"
     rf"\s*(?:[{_CURRENCY}%‰°]|[^\W\d_]{{1,4}}(?:/[^\W\d_]{{1,4}})?)?\s*[-)]?\s*"
 )
+# A list of numbers, also one that NumPy has shortened: [0.1 0.2 ... 0.9].
+LISTED = r"(?s:\s*(?:[\w.]+\()?\[[-+\s\d.,eE]*\d[-+\s\d.,eE]*\](?:,.*)?\)?\s*)"
 MAX_DECORATIONS = 4  # different ones in a column; names of rows, such as 12a and 13b, have more
 # Marks of missing values, such as "?" and "unknown", are few. The numbers beside them are more, unlike codes of few
 # categories that a letter may belong to.
@@ -51,6 +54,11 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
         if thousands:
             advice = f"Write it with a point: a decimal comma for the file would misread column `{thousands[0]}`."
         return f"Column `{name}` looks like numbers with a decimal comma, but is taken as categories. {advice}"
+    if mostly(LISTED):
+        return (
+            f"Column `{name}` looks like lists of numbers, but is taken as categories. In a column of embeddings, all "
+            f"lists have one length, of {SHORTEST} numbers or more, and are written in full, without `...`."
+        )
     if points_between_thousands(different) and mostly(DIGITS_AND_POINTS):
         return (
             f"Column `{name}` looks like numbers with points between thousands, but is taken as categories. "
