@@ -1,14 +1,16 @@
 import io
+import warnings
 import zipfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch.utils.data import DataLoader
 
 from mgce.datasets import image_folders, images, load_images
+from mgce.encoders.pictures import upright
 
 
 def draw(path, grey, mode="RGB"):
@@ -199,3 +201,79 @@ def test_images_of_many_pixels_and_of_other_formats_are_refused(tmp_path, monkey
     monkeypatch.setattr(images, "PIXELS", 199)
     with pytest.raises(OSError, match="Expected .*a.png to be an image, but got: 20 x 10 pixels, more than 199"):
         files[0]
+
+
+def shown(tmp_path, image, suffix="png", **options):
+    """Return the pixels of a picture that was written to a file and read again."""
+    image.save(tmp_path / f"x.{suffix}", **options)
+    files = images.ImageFiles((tmp_path / f"x.{suffix}",), np.zeros(1, np.int64))
+    return files[0][0].permute(1, 2, 0).numpy()
+
+
+RAMP = np.linspace(0, 1, 48).reshape(6, 8)
+
+
+def test_grey_levels_of_sixteen_bits_are_those_of_eight(tmp_path):
+    deep = Image.fromarray(np.rint(RAMP * 65535).astype(np.uint16))
+    eight = np.rint(RAMP * 255).astype(np.uint8)
+    found = shown(tmp_path, deep)
+    assert (found == found[:, :, :1]).all() and np.abs(found[:, :, 0].astype(int) - eight).max() <= 1
+    assert found.min() == 0 and found.max() == 255
+    np.testing.assert_array_equal(images.as_rgb(deep.convert("I")), found)
+    with pytest.raises(ValueError, match="grey levels from 0 to 70000, outside 0 to 65535"):
+        images.as_rgb(Image.fromarray(np.array([[0, 70000]], np.int32)))
+
+
+@pytest.mark.parametrize("top", [1, 255])
+def test_grey_levels_of_floats_are_those_of_eight_bits(top):
+    found = np.asarray(images.as_rgb(Image.fromarray((RAMP * top).astype(np.float32))))
+    assert np.abs(found[:, :, 0].astype(int) - np.rint(RAMP * 255)).max() <= 1
+    for wrong in (-0.5, 300.0, np.nan):
+        with pytest.raises(ValueError, match="grey levels"):
+            images.as_rgb(Image.fromarray(np.array([[0.5, wrong]], np.float32)))
+
+
+@pytest.mark.parametrize(("ink", "ground"), [(0, 255), (90, 255), (255, 0)])
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_a_drawing_on_a_transparent_ground_can_be_seen(ink, ground, mode, tmp_path):
+    alpha = np.zeros((6, 8), np.uint8)
+    alpha[2:4, 1:7] = 255
+    levels = np.full((6, 8), ink, np.uint8)
+    if mode == "P":  # of 256 levels, one is transparent
+        levels[alpha == 0] = 7
+        found = shown(tmp_path, Image.fromarray(levels).convert("P"), "png", transparency=7)
+    else:
+        bands = [levels] * (len(mode) - 1)
+        found = shown(tmp_path, Image.fromarray(np.stack([*bands, alpha], axis=2), mode))
+    np.testing.assert_array_equal(found, np.repeat(np.where(alpha, ink, ground)[:, :, None], 3, axis=2))
+
+
+def test_pictures_of_the_ordinary_modes_stay_as_pillow_reads_them(tmp_path):
+    colours = Image.fromarray(np.random.default_rng(0).integers(0, 256, (6, 8, 3), dtype=np.uint8))
+    opaque = colours.convert("RGBA")
+    for image in (colours, opaque, colours.convert("L"), colours.convert("P"), colours.convert("1")):
+        np.testing.assert_array_equal(shown(tmp_path, image), np.asarray(image.convert("RGB")))
+
+
+def test_a_picture_without_ground_is_turned_as_its_camera_says(tmp_path):
+    alpha = np.zeros((8, 8), np.uint8)
+    alpha[:4] = 255
+    told = Image.Exif()
+    told[274] = 6  # to be turned clockwise
+    drawing = Image.fromarray(np.stack([np.zeros_like(alpha), alpha], axis=2), "LA")
+    drawing.save(tmp_path / "x.png", exif=told)
+    files = images.ImageFiles((tmp_path / "x.png",), np.zeros(1, np.int64), upright)
+    found = np.asarray(files[0][0])
+    assert (found[:, 4:] == 0).all() and (found[:, :4] == 255).all()
+
+
+def test_what_pillow_warns_of_does_not_reach_standard_error(tmp_path):
+    broken = b"Exif\0\0II*\0\x08\0\0\0\x05\0\x12\x01"  # a camera's record that ends in its first entry
+    Image.new("RGB", (8, 6)).save(tmp_path / "x.jpg", exif=broken)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        ImageOps.exif_transpose(Image.open(tmp_path / "x.jpg"))
+        assert said  # of Pillow alone
+        said.clear()
+        images.ImageFiles((tmp_path / "x.jpg",), np.zeros(1, np.int64), upright)[0]
+    assert not said

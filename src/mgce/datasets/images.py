@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from mgce._validation import not_installed
 # formats follow the sizes of a damaged file into gigabytes.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
 PIXELS = 50_000_000
+DEEP = 65_535.0  # white in 16 bits
+GROUNDS = ("white", "black")  # of transparent pixels
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,9 @@ class Images:
 class ImageFiles(Dataset[tuple[Any, int]]):
     """Images in files, for a `torch.utils.data.DataLoader`: n `paths`, and `target`, n indices into the classes.
 
-    Image i is read as RGB when it is indexed. `transform` converts the PIL image to the input of the model. Without a
-    transform, the image becomes a uint8 tensor (3, height, width). Use `dataclasses.replace` to set a transform or
-    other labels.
+    Image i is read as RGB when it is indexed: see :func:`as_rgb`. `transform` converts the PIL image to the input of
+    the model. Without a transform, the image becomes a uint8 tensor (3, height, width). Use `dataclasses.replace` to
+    set a transform or other labels.
     """
 
     paths: tuple[Path, ...]
@@ -60,15 +63,57 @@ class ImageFiles(Dataset[tuple[Any, int]]):
             raise ImportError(not_installed("Images in files need", "Pillow", "vision")) from error
         path = self.paths[index]
         try:
-            with Image.open(path, formats=FORMATS) as file:
-                if file.width * file.height > PIXELS:
-                    raise ValueError(f"{file.width} x {file.height} pixels, more than {PIXELS:,}")
-                image = file.convert("RGB")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of Pillow, on files that it can read all the same
+                with Image.open(path, formats=FORMATS) as file:
+                    if file.width * file.height > PIXELS:
+                        raise ValueError(f"{file.width} x {file.height} pixels, more than {PIXELS:,}")
+                    image = as_rgb(file)
         except Exception as error:  # Pillow raises whatever it meets in a damaged file
             raise OSError(f"Expected {path} to be an image, but got: {error}.") from error
         if self.transform is not None:
             return self.transform(image), int(self.target[index])
         return torch.from_numpy(np.asarray(image).copy()).permute(2, 0, 1), int(self.target[index])
+
+
+def as_rgb(image: Any) -> Any:
+    """Return a PIL image of any mode in RGB, in which what it shows can be seen.
+
+    Grey levels of 16 bits become levels of 8 bits: white stays white. Floats are levels from 0 to 1, or from 0 to 255
+    if one is above 1. What is transparent becomes white, or black if nothing could be seen on white.
+
+    Raises:
+        ValueError: if grey levels lie outside these ranges.
+    """
+    from PIL import Image
+
+    if image.mode[0] in "IF":
+        made = Image.fromarray(_levels(np.asarray(image, dtype=np.float64), image.mode)).convert("RGB")
+    elif image.has_transparency_data:
+        made = _on_ground(image.convert("RGBA"))
+    else:
+        return image.convert("RGB")
+    made.info = {key: value for key, value in image.info.items() if key != "transparency"}  # how it is to be turned
+    return made
+
+
+def _levels(values: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
+    """Return the grey levels of an image of a mode of integers, I or I;16, or of floats as levels from 0 to 255."""
+    least, most = float(values.min(initial=0)), float(values.max(initial=0))
+    top = DEEP if mode[0] == "I" else (255.0 if most > 1 else 1.0)
+    if not 0 <= least <= most <= top:
+        raise ValueError(f"grey levels from {least:g} to {most:g}, outside 0 to {top:g}")
+    return np.rint(values * (255 / top)).astype(np.uint8)
+
+
+def _on_ground(image: Any) -> Any:
+    """Return an image of mode RGBA on a white ground, or on a black one if it shows nothing on white."""
+    from PIL import Image
+
+    white, black = (
+        Image.alpha_composite(Image.new("RGBA", image.size, colour), image).convert("RGB") for colour in GROUNDS
+    )
+    return black if white.getextrema() == ((255, 255),) * 3 else white
 
 
 @dataclass(frozen=True)

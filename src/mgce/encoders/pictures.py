@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from mgce._limits import EXPANDED_BYTES
 from mgce._validation import expected
-from mgce.datasets.images import ImageFiles
+from mgce.datasets.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
 THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
@@ -27,7 +28,9 @@ def upright(image: Any) -> Any:
     """Return a PIL image turned as its camera says (EXIF), in RGB."""
     from PIL import ImageOps
 
-    return ImageOps.exif_transpose(image).convert("RGB")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a camera wrote and cannot be read, which leaves the picture as it is
+        return as_rgb(ImageOps.exif_transpose(image))
 
 
 @dataclass(frozen=True)
