@@ -1,6 +1,8 @@
 """Embeddings and pictures in the commands on tables: fit, review, predict and certify."""
 
+import os
 import re
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -174,3 +176,21 @@ def test_an_encoder_that_a_model_names_is_not_loaded_unless_it_is_asked_for(mgce
     monkeypatch.setitem(libraries.LOADERS, libraries.BUILT_IN, lambda source, kind, device, dtype: tiny(kind, 1))
     refuses("features by the encoder of the model, tiny:net", "predict", "photos.skops", "photos")
     assert not asked
+
+
+def test_a_damaged_picture_and_one_without_a_name_are_left_out_and_said(mgce, tmp_path, photos):
+    (tmp_path / "photos/dark/000.png").write_bytes(b"no picture")
+    shutil.copy(tmp_path / "photos/dark/002.png", os.fsencode(tmp_path / "photos/dark") + b"/\xe9.png")
+    said = (
+        "Note: 1 of the 41 pictures has a name that is no UTF-8, and was left out (dark/\\xe9.png, for one).",
+        "Note: 1 of the 40 pictures could not be read and was left out: dark/000.png.",
+    )
+    for command in (("fit", "photos"), ("embed", "photos", "--out", "x.npz"), ("predict", "photos.skops", "photos")):
+        code, output, errors = mgce(*command, "--encoder", "tiny:net")
+        assert code == 0, errors
+        assert all(note in " ".join(output.split()) for note in said), (command, output)
+    assert "39 pictures by" in " ".join(mgce("embed", "photos", "--out", "x.npz", "--encoder", "tiny:net")[1].split())
+    assert len(pd.read_csv(tmp_path / "photos-predictions.csv")) == 39
+    pd.Series(photos).rename_axis("path").reset_index(name="kind").to_csv(tmp_path / "labels.csv", index=False)
+    code, _, errors = mgce(*FIT, "--target", "kind", "--target-file", "labels.csv")
+    assert code == 2 and "a table of pictures that can be read in photos" in errors

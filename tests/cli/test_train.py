@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mgce.cli.labelled_images import read_arrays
+from mgce.cli.labelled_images import read_arrays, read_folder
 from mgce.training.image_model import load_image_model
 from mgce.training.recipes import RECIPES
 from tiny_encoder import pictures, register
@@ -114,13 +114,25 @@ def test_what_cannot_be_learnt_is_said_in_one_sentence(refuses, tmp_path, arrays
 
 def test_pictures_that_cannot_be_read_are_one_sentence(refuses, tmp_path, monkeypatch):
     pictures(tmp_path / "photos", 6)
-    (tmp_path / "photos/dark/000.png").write_bytes(b"no picture")
+    for path in (tmp_path / "photos").rglob("*.png"):
+        path.write_bytes(b"no picture")
     refuses("photos/dark/000.png to be an image", "train", "photos")
     monkeypatch.setitem(sys.modules, "PIL", None)
     refuses("Images in files need Pillow", "train", "photos")
 
 
 @pytest.mark.nightly
+def test_a_picture_that_cannot_be_read_is_left_out_and_named(tmp_path):
+    labels = pictures(tmp_path / "photos", 6)
+    whole = read_folder(tmp_path / "photos", None, None, 8, tmp_path / "x", lambda done: None)
+    (tmp_path / "photos/light/001.png").write_bytes(b"no picture")
+    found = read_folder(tmp_path / "photos", None, None, 8, tmp_path / "x", lambda done: None)
+    kept = [place for place, path in enumerate(whole.frame["path"]) if path != "light/001.png"]
+    np.testing.assert_array_equal(found.pixels, whole.pixels[kept])
+    assert found.labels == [labels[path] for path in found.frame["path"]] and len(found.labels) == 5
+    assert found.notes == ["1 of the 6 pictures could not be read and was left out: light/001.png."]
+
+
 def test_decisions_on_the_suspects_go_on(mgce, tmp_path, monkeypatch):
     """Into `mgce fit`, which has the same keys, and through `mgce clean` back into `mgce train`."""
     register(monkeypatch)

@@ -7,8 +7,8 @@ from PIL import Image
 
 from mgce.encoders import embedding
 from mgce.encoders.card import TEXTS
-from mgce.encoders.embedding import embed
-from mgce.encoders.feature_files import read_features
+from mgce.encoders.embedding import embed, unread_pictures
+from mgce.encoders.feature_files import SUFFIXES, read_features
 from mgce.encoders.inputs import Inputs
 from tiny_encoder import WIDTH, pictures, tiny
 
@@ -101,10 +101,33 @@ def test_blocks_of_other_inputs_are_not_taken(folder):
     np.testing.assert_array_equal(read_features(out).values[0], tiny(seed=1).encode(inputs.items[:3])[0])
 
 
-def test_a_damaged_picture_is_named(folder):
-    (folder / "photos/dark/000.png").write_bytes(b"nothing")
+def test_a_damaged_picture_is_left_out_and_named(folder):
+    """The others have the features that they have without it, also where it ends a batch or a block."""
+    inputs = Inputs.of_folder(folder / "photos")
+    embed(tiny(), inputs, folder / "whole.npz", batch=3)
+    whole = read_features(folder / "whole.npz")
+    lost = [inputs.names[place] for place in (0, 5, 6, 7, 8)]
+    wanted = {name: row for name, row in zip(whole.names, whole.values, strict=True) if name not in lost}
+    for name in lost:
+        (folder / "photos" / name).write_bytes(b"nothing")
+    again = Inputs.of_folder(folder / "photos")
+    for suffix in SUFFIXES:
+        out = folder / f"x{suffix}"
+        assert embed(tiny(), again, out, batch=3) and not embed(tiny(), again, out, batch=3)
+        found = read_features(out)
+        assert found.names.tolist() == [*wanted]
+        np.testing.assert_allclose(found.values, np.stack([*wanted.values()]), rtol=1e-5, atol=1e-6)
+        names, (note,) = unread_pictures(again, found.names.tolist())
+        assert names == lost and note.startswith("5 of the 20 pictures could not be read and were left out: dark/000")
+    assert unread_pictures(inputs, whole.names.tolist()) == ([], [])
+
+
+def test_a_folder_without_a_sound_picture_is_refused(folder):
+    inputs = Inputs.of_folder(folder / "photos")
+    for path in inputs.items:
+        path.write_bytes(b"nothing")
     with pytest.raises(OSError, match=r"Expected .*000\.png to be an image"):
-        embed(tiny(), Inputs.of_folder(folder / "photos"), folder / "x.npz")
+        embed(tiny(), inputs, folder / "x.npz")
     assert not (folder / "x.npz").exists()
 
 

@@ -1,5 +1,8 @@
 """The pictures of a folder, and columns of texts or of files."""
 
+import os
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -58,3 +61,16 @@ def test_a_checksum_is_that_of_names_and_contents(tmp_path):
     (tmp_path / "dark/002.png").write_bytes((tmp_path / "dark/004.png").read_bytes())
     assert len({before, renamed, Inputs.of_folder(tmp_path).checksum()}) == 3
     assert Inputs("texts", ("ab", "c"), ("1", "2")).checksum() != Inputs("texts", ("a", "bc"), ("1", "2")).checksum()
+
+
+def test_a_picture_whose_name_is_no_utf8_is_left_out_and_named(tmp_path):
+    pictures(tmp_path, 2)
+    try:
+        shutil.copy(tmp_path / "dark/000.png", os.fsencode(tmp_path / "dark") + b"/caf\xe9.png")
+    except OSError:
+        pytest.skip("this file system has names of UTF-8 only")
+    inputs = Inputs.of_folder(tmp_path)
+    assert inputs.names == ("dark/000.png", "light/001.png") and len(inputs.items) == 2
+    assert inputs.notes == (
+        "1 of the 3 pictures has a name that is no UTF-8, and was left out (dark/caf\\xe9.png, for one).",
+    )

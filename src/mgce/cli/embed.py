@@ -19,7 +19,8 @@ from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import read_frame
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import SHOWN
-from mgce.encoders.feature_files import NPY, check_suffix, sidecar
+from mgce.encoders.embedding import unread_pictures
+from mgce.encoders.feature_files import NPY, check_suffix, read_features, sidecar
 from mgce.encoders.inputs import Inputs
 from mgce.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
 
@@ -80,9 +81,12 @@ def embed(
     start = monotonic()
     loaded = loaded_encoder(encoder, inputs.kind, device=device, half=half)
     made = embed_with_progress(console, loaded, inputs, out, batch=batch, half=half)
+    names = read_features(out).names
+    lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())
+    console.print_notes([*inputs.notes, *notes])
     took = f"Took {monotonic() - start:.0f} s." if made else "They were there already."
     console.print(
-        f"{len(inputs):,} {inputs.kind} by {loaded.card.name}, weights {loaded.card.checksum[:SHOWN]}: "
+        f"{len(inputs) - len(lost):,} {inputs.kind} by {loaded.card.name}, weights {loaded.card.checksum[:SHOWN]}: "
         f"{loaded.card.width:,} features each are in {out}. {took}"
     )
 

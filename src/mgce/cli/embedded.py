@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,7 @@ from mgce.datasets.reading import Reading, cells_with_line_breaks
 from mgce.datasets.table_files import accounted, read_accounted
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.card import Card
+from mgce.encoders.embedding import unread_pictures
 from mgce.encoders.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features
 from mgce.encoders.inputs import Inputs
 from mgce.encoders.libraries import BUILT_IN
@@ -100,8 +101,13 @@ def read_folder(
     else:
         text = [target, *([] if id is None else [id])]
         frame, reading = read_accounted(labels, "target_file", text=text, classes=[target], form=form)
-    features = encoded(console, inputs, encoder, out)
+    features, lost, unread = encoded(console, inputs, encoder, out)
+    if lost and labels is not None:
+        what = f"a table of pictures that can be read in {folder}"
+        raise ValueError(expected("target_file", what, f"{len(lost):,} that cannot, such as {lost[0]}"))
+    frame = frame[~frame[PATH].isin(lost)].reset_index(drop=True) if lost else frame
     frame, column, notes = beside(frame, features, id)
+    notes = [*unread, *notes]
     if column is None:
         what = f"a table with a column of paths of pictures in {folder}, such as {inputs.names[0]}"
         raise ValueError(expected("target_file", what, "none"))
@@ -123,10 +129,15 @@ def by_class(inputs: Inputs, target: str) -> pd.DataFrame:
     return pd.DataFrame({PATH: inputs.names, target: [name.partition("/")[0] for name in inputs.names]})
 
 
-def encoded(console: Console, inputs: Inputs, encoder: str, out: Path) -> Features:
-    """Return the features of pictures or texts by an encoder, and leave them in a file."""
+def encoded(console: Console, inputs: Inputs, encoder: str, out: Path) -> tuple[Features, list[str], list[str]]:
+    """Return the features of pictures by an encoder, and leave them in a file.
+
+    Also return the names of pictures that cannot be read, and sentences on all that were left out.
+    """
     embed_with_progress(console, loaded_encoder(encoder, inputs.kind), inputs, out)
-    return read_features(out)
+    features = read_features(out)
+    lost, notes = unread_pictures(inputs, features.names.tolist() if features.names is not None else inputs.names)
+    return features, lost, [*inputs.notes, *notes]
 
 
 def read_new(
@@ -162,8 +173,9 @@ def read_new(
                 raise ValueError(expected(option, "given with a model of embeddings", given))
     if width and table.is_dir():
         with TemporaryDirectory() as folder:
-            features = encoded(console, Inputs.of_folder(table), encoder or BUILT_IN, Path(folder, "new.npz"))
-        return _of_features(features, fitted)
+            inputs = Inputs.of_folder(table)
+            features, _, notes = encoded(console, inputs, encoder or BUILT_IN, Path(folder, "new.npz"))
+        return replace(_of_features(features, fitted), notes=notes)
     if width and embeddings is None and table.suffix.lower() in (NPY, NPZ, SAFETENSORS):
         return _of_features(read_features(table, "table"), fitted)
     # Before the embeddings are there, the table need not have their column.

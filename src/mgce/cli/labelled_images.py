@@ -20,7 +20,7 @@ from mgce.cli.embedded import LABEL, PATH, by_class
 from mgce.datasets.table_files import read_accounted, require_column
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.inputs import Inputs
-from mgce.encoders.pictures import read_squares
+from mgce.encoders.pictures import on_unread, read_squares
 from mgce.review.suspect_file import PICTURE
 from mgce.tables.embeddings import column_of_names
 from mgce.tables.notes import without_label
@@ -88,10 +88,11 @@ def read_folder(
     paths = [Path(files[name]) for name in frame[column].astype(str)]
     frame = frame.assign(**{PICTURE: [os.path.relpath(path, out.parent) for path in paths]})
     try:
-        pixels = read_squares(paths, size or SIZE, on_picture)
+        pixels, read = read_squares(paths, size or SIZE, on_picture)
     except ImportError as error:  # Pillow, of an extra
         raise ValueError(str(error)) from error
-    return LabelledImages(pixels, frame, column, target, notes)
+    notes += [*inputs.notes, *on_unread(frame[column][~read].astype(str).tolist(), len(read))[1]]
+    return LabelledImages(pixels, frame[read].reset_index(drop=True), column, target, notes)
 
 
 def read_arrays(path: Path, size: int | None) -> LabelledImages:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from mgce._validation import expected
 from mgce.encoders.encoder import Encoder
 from mgce.encoders.feature_files import read_features, write_features
 from mgce.encoders.inputs import Inputs
+from mgce.encoders.pictures import on_unread
 
 BLOCK = 16  # batches of a block, which is written as a whole: a stop loses half a minute of pictures on one core
 OnRows = Callable[[int, int], None]  # is told how many rows are done, of how many
@@ -43,7 +45,7 @@ def embed(
 
     Raises:
         ValueError: if the inputs are of another kind, or another call is writing the same file.
-        OSError: if a picture cannot be read.
+        OSError: if no picture can be read. Of some that cannot, the file has no row: see :func:`unread_pictures`.
     """
     if inputs.kind != encoder.card.kind:
         raise ValueError(expected("encoder", f"an encoder of {inputs.kind}", f"one of {encoder.card.kind}"))
@@ -57,9 +59,12 @@ def embed(
     try:
         with alone_in(parts):
             blocks = _encoded(encoder, inputs, parts, batch, dtype, on_rows)
-            shape = len(inputs), encoder.card.width
-            rows = (np.load(path, allow_pickle=False) for path in blocks)
-            write_features(out, rows, shape, dtype, inputs.names, encoder.card, content)
+            read = np.concatenate([~np.isnan(_block(path)).all(1) for path in blocks])
+            if not read.any():
+                encoder.encode(inputs.items[:1])  # which raises an error
+            names = [name for name, there in zip(inputs.names, read, strict=True) if there]
+            rows = (block[~np.isnan(block).all(1)] for block in map(_block, blocks))
+            write_features(out, rows, (len(names), encoder.card.width), dtype, names, encoder.card, content)
     except BlockingIOError:
         raise ValueError(expected("out", "a file that no other command writes now", str(out))) from None
     shutil.rmtree(parts.parent, ignore_errors=True)
@@ -79,7 +84,7 @@ def _encoded(
             made: list[NDArray[np.float32]] = []
             for first in range(begin, end, batch):
                 last = min(first + batch, end)
-                made.append(encoder.encode(inputs.items[first:last]))
+                made.append(encoder.encode_readable(inputs.items[first:last]))
                 if on_rows is not None:
                     on_rows(last, len(inputs))
             with replacing(path) as temporary:
@@ -87,6 +92,22 @@ def _encoded(
         elif on_rows is not None:
             on_rows(end, len(inputs))
     return files
+
+
+def unread_pictures(inputs: Inputs, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the names of inputs that a file of features lacks, and a sentence on them, if there are any.
+
+    Args:
+        inputs: what was encoded.
+        names: the names of the rows of features.
+    """
+    found = {*names}
+    return on_unread([name for name in inputs.names if name not in found], len(inputs))
+
+
+def _block(path: Path) -> NDArray[Any]:
+    block: NDArray[Any] = np.load(path, allow_pickle=False)
+    return block
 
 
 def _is_there(out: Path, encoder: Encoder, content: str, dtype: str) -> bool:

@@ -46,6 +46,24 @@ class Encoder:
             raise ValueError(expected("encoder", "one whose features are finite", f"others for {items[bad[0]]}"))
         return np.ascontiguousarray(found)
 
+    def encode_readable(self, items: Sequence[Item]) -> NDArray[np.float32]:
+        """Return the features of a batch as :meth:`encode` does, with NaN in the rows of files that cannot be read."""
+        try:
+            return self.encode(items)
+        except OSError:
+            found = np.full((len(items), self.card.width), np.nan, np.float32)
+            readable = [row for row, item in enumerate(items) if self._reads(item)]
+            if readable:
+                found[readable] = self.encode([items[row] for row in readable])
+            return found
+
+    def _reads(self, item: Item) -> bool:
+        try:
+            self._prepared([item])
+        except OSError:
+            return False
+        return True
+
     def _prepared(self, items: Sequence[Item]) -> list[Any]:
         if self.card.kind != PICTURES:
             return [self.prepare(str(item)) for item in items]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
@@ -27,6 +28,7 @@ class Inputs:
     kind: str  # one of `mgce.encoders.card.KINDS`
     items: tuple[Item, ...]
     names: tuple[str, ...]
+    notes: tuple[str, ...] = ()  # sentences on files that were left out
 
     def __len__(self) -> int:
         return len(self.items)
@@ -35,14 +37,18 @@ class Inputs:
     def of_folder(cls, folder: Path) -> Inputs:
         """Return the pictures in a folder and the folders below, by their path from there; hidden files are left out.
 
+        Files whose name is no UTF-8 are left out too, since no file of features, table or page could name them.
+
         Raises:
             ValueError: if there is none.
         """
-        files = {path.relative_to(folder).as_posix(): path for path in pictures_in(folder)}
+        every = {path.relative_to(folder).as_posix(): path for path in pictures_in(folder)}
+        files = {name: path for name, path in every.items() if _is_text(name)}
         if not files:
             raise ValueError(expected("source", f"a folder of pictures ({', '.join(SUFFIXES)})", f"none in {folder}"))
         names = tuple(sorted(files))
-        return cls(PICTURES, tuple(files[name] for name in names), names)
+        notes = _on_names([name for name in every if name not in files], len(every))
+        return cls(PICTURES, tuple(files[name] for name in names), names, notes)
 
     @classmethod
     def of_column(cls, frame: pd.DataFrame, column: str, folder: Path, id: str | None = None) -> Inputs:
@@ -88,6 +94,19 @@ class Inputs:
             for part in (name.encode("utf-8", "surrogatepass"), content):
                 digest.update(hashlib.sha256(part).digest())
         return digest.hexdigest()
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name from the file system is UTF-8; Python stands surrogates for bytes that are not."""
+    return not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _on_names(names: list[str], n: int) -> tuple[str, ...]:
+    if not names:
+        return ()
+    first = min(names).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    have = "has a name that is no UTF-8, and was" if len(names) == 1 else "have names that are no UTF-8, and were"
+    return (printable(f"{len(names):,} of the {n:,} pictures {have} left out ({first}, for one)."),)
 
 
 def pictures_in(folder: Path) -> Iterator[Path]:

@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mgce._limits import EXPANDED_BYTES
-from mgce._validation import expected
+from mgce._text import printable
+from mgce._validation import expected, listed
 from mgce.datasets.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
+NAMED = 5  # pictures that a sentence names; it counts the others
 THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
@@ -68,10 +70,26 @@ class UprightSquare:
         return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
 
 
+def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
+    """Return the names of pictures that cannot be read, and a sentence on them, if there are any.
+
+    Args:
+        names: their names.
+        n: the number of pictures in all.
+    """
+    if not names:
+        return [], []
+    verb = "was" if len(names) == 1 else "were"
+    sentence = f"{len(names):,} of the {n:,} pictures could not be read and {verb} left out: {listed(names, NAMED)}."
+    return [*names], [printable(sentence)]
+
+
 def read_squares(
     paths: Sequence[Path], size: int, on_picture: Callable[[int], None] = lambda done: None
-) -> NDArray[np.uint8]:
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
     """Read pictures as central squares of `size` x `size` pixels; one channel if all pictures are grey, else three.
+
+    Also return which of the n files could be read; only these have a square.
 
     Args:
         paths: the n files.
@@ -79,7 +97,7 @@ def read_squares(
         on_picture: called with the number of pictures read so far.
 
     Raises:
-        OSError: if a file is no picture that can be read.
+        OSError: if no file is a picture that can be read.
         ValueError: if all of them together would need too much memory.
     """
     if 3 * size * size * len(paths) > EXPANDED_BYTES:
@@ -87,10 +105,17 @@ def read_squares(
         raise ValueError(expected("size", most, size))
     files = ImageFiles(tuple(paths), np.zeros(len(paths), np.int64), UprightSquare(size))
     pixels = np.empty((len(paths), 3, size, size), np.uint8)
+    read = np.ones(len(paths), dtype=bool)
     for row in range(len(files)):
-        pixels[row] = files[row][0]
+        try:
+            pixels[row] = files[row][0]
+        except OSError:
+            read[row] = False
         on_picture(row + 1)
-    return pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels
+    if not read.any():
+        files[0]  # raises an error
+    pixels = pixels[read]
+    return (pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels), read
 
 
 def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:
