@@ -168,8 +168,8 @@ def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
     Pandas makes floats of whole numbers in a column with missing values, and files keep what it made.
 
     Example:
-        >>> spelt_as(pd.Series(["7.0", "8", "1.50", None]), ["7", "8.0", "1.5"]).tolist()
-        ['7', '8.0', '1.50', None]
+        >>> spelt_as(pd.Series(["7.0", "8", "1.50"]), ["7", "8.0", "1.5"]).tolist()
+        ['7', '8.0', '1.50']
     """
     spelling = {}
     for text in {*cells.dropna().unique()}.difference(known):
