@@ -37,7 +37,7 @@ def table(rows, gaps):
         "key": (pa.int64(), [FAR + place for place in range(n)]),
         "site": (pa.int32(), site.tolist()),
         "count": (pa.int16(), rng.integers(0, 50, n).tolist()),
-        "large": (pa.uint64(), [2**62 + 2**40 * int(place) for place in rng.integers(0, 1000, n)]),
+        "large": (pa.uint64(), [2**40 * int(place) for place in rng.integers(0, 1000, n)]),
         "x": (pa.float64(), (np.rint(64 * rng.normal(size=n)) / 64).tolist()),  # equal when read from text
         "yes": (pa.bool_(), (rng.random(n) < 0.5).tolist()),
         "day": (pa.date32(), [dt.date(2024, 1, 1) + dt.timedelta(int(day)) for day in rng.integers(0, 99, n)]),
