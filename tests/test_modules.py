@@ -75,6 +75,7 @@ TESTED_IN = {
     "losses/composite": "losses/test_fused.py",
     "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
     "losses/linear_operator": "losses/test_linear_mgce_loss.py",
+    "training/average": "training/test_keeper.py",
     "training/picture": "training/test_keeper.py",
     "training/validation": "training/test_keeper.py",
     "training/indexed_dataset": "losses/test_indexed.py",
