@@ -129,3 +129,87 @@ def test_a_looked_up_label_that_is_no_class_is_an_error():
     right = np.where(np.arange(100) < 30, -1, 0)
     certificate = certify(np.zeros(400), probs, bounds=["argmax"], checked=(np.arange(100), right))
     assert certificate.argmax_error >= clopper_pearson_upper(30, 100)
+
+
+def looks(seed, *, n=2000, m=200, error=0.1, wrong=0.03, prefilled=True):
+    """A world where a share of the looks is wrong, and agrees with the classifier: labels, looks and second looks."""
+    rng = np.random.default_rng(seed)
+    right = rng.integers(2, size=n)
+    guess = np.where(rng.random(n) < error, 1 - right, right)
+    given = np.where(rng.random(n) < 0.3, right, guess) if prefilled else rng.permutation(right)
+    found = np.where((guess != right) & (rng.random(n) < wrong / error), guess, right)
+    rows = rng.choice(n, m, replace=False)
+    return given, np.eye(2)[guess], right, found, rows, rng
+
+
+@pytest.mark.slow
+def test_second_looks_keep_the_bound_where_first_looks_are_wrong():
+    """The bound of first looks is then false as often as the documentation says; that of second looks holds."""
+    repetitions, delta, error = 60, 0.2, 0.1
+    false, dropped, widened = 0, 0, {10: [], 60: []}
+    for seed in range(repetitions):
+        given, probs, right, found, rows, rng = looks(seed, error=error)
+        options = {"bounds": ["argmax"], "delta": delta}
+        false += certify(given, probs, checked=(rows, found[rows]), **options | {"delta": 0.05}).argmax_error < error
+        kept = rows[given[rows] == right[rows]]
+        with pytest.warns(UserWarning, match="equal those of `target`"):
+            left = certify(given, probs, checked=(kept, right[kept]), **options | {"delta": 0.05}).argmax_error
+        dropped += left < error
+        for share, bounds in widened.items():
+            some = rng.choice(rows, 2 * share, replace=False)
+            again = certify(given, probs, checked=(rows, found[rows]), checked_again=(some, right[some]), **options)
+            bounds.append(again.argmax_error)
+    assert 0.28 <= false / repetitions <= 0.72 and dropped >= 0.9 * repetitions
+    for bounds in widened.values():
+        assert (np.array(bounds) < error).sum() <= stats.binom.ppf(0.999, repetitions, delta)
+    assert np.mean(widened[60]) < np.mean(widened[10]) - 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", [0.03, 0.1])
+def test_a_loss_of_probabilities_is_bounded_by_second_looks_too(wrong):
+    """All looks may be wrong, and all be looked up twice: the bound is then near that of right looks."""
+    repetitions, delta, misses = 60, 0.2, 0
+    for seed in range(repetitions):
+        given, probs, right, found, rows, _ = looks(seed, m=150, wrong=wrong, prefilled=False)
+        h = 0.1 + 0.8 * probs
+        true = 0.1 + 0.8 * 0.1  # a class that is drawn errs with 0.9 where the classifier is wrong, and 0.1 elsewhere
+        options = {"bounds": ["randomized"], "delta": delta}
+        again = certify(given, h, checked=(rows, found[rows]), checked_again=(rows, right[rows]), **options)
+        misses += again.randomized_error < true
+    assert misses <= stats.binom.ppf(0.999, repetitions, delta)
+
+
+def test_the_bound_of_second_looks_is_the_sum_of_two():
+    given, probs, right, found, rows, rng = looks(1)
+    some = rng.choice(rows, 40, replace=False)
+    options = {"bounds": ["argmax"]}
+    again = certify(
+        given,
+        probs,
+        checked=(rows, found[rows]),
+        checked_again=dict(zip(some.tolist(), right[some].tolist(), strict=True)),
+        **options,
+    )
+    guess = probs.argmax(1)
+    hidden = int(((guess[some] != right[some]) & (guess[some] == found[some])).sum())
+    first = certify(given, probs, checked=(rows, found[rows]), delta=0.01, **options).argmax_error
+    assert again.argmax_error == pytest.approx(first + clopper_pearson_upper(hidden, 40, 0.04))
+    assert again.looked_up_again == 40 and again.to_dict()["looked_up_again"] == 40
+    assert "200 of these examples were looked up, 40 of them a second time; nothing is assumed" in str(again)
+    assert "the rows of the second looks were drawn at random" in str(again) and "looked up are right" not in str(again)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({}, "left out without `checked`"),
+        ({"checked": ([0, 1], [1, 1]), "anytime": True}, "left out without `checked`, and with `checked_with` or"),
+        ({"checked": ([0, 1], [1, 1]), "checked_with": np.full(4, 0.5)}, "left out without `checked`, and with"),
+        ({"checked": ([1, 2], [0, 1])}, "rows of `checked`, looked up a second time, but got 'row 0, which was not"),
+    ],
+)
+def test_second_looks_without_first_ones_are_refused(options, sentence):
+    with pytest.raises(ValueError, match="Expected `checked_again` to be") as error:
+        certify([0, 1, 1, 0], np.full((4, 2), 0.5), checked_again=([0], [0]), **options)
+    assert sentence in str(error.value)

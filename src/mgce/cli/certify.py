@@ -23,7 +23,7 @@ from mgce.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
 from mgce.datasets.table_files import is_table
 from mgce.datasets.text_tables import TextFormat
-from mgce.review.decision_file import read_decisions
+from mgce.review.decision_file import ON_LOOKS, read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.breakdown import LABEL
@@ -144,7 +144,7 @@ def _rows_to_check(
     if to_check is None:
         return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
     write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, rows)})
-    return f"{said} They are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
+    return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
 
 
 def _noise_options(

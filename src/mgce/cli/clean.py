@@ -22,7 +22,7 @@ from mgce.cli.review import ENDING
 from mgce.datasets.written_tables import to_table_file
 from mgce.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.review.decided_rows import check_classes, check_decided
-from mgce.review.decision_file import DROP, Decision, read_decisions, saved_as
+from mgce.review.decision_file import DROP, ON_LOOKS, Decision, read_decisions, saved_as
 from mgce.review.suspect_file import Suspect, read_suspects, some_suspects
 
 LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
@@ -217,7 +217,7 @@ def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> str:
     """Say what to look up, and the commands for it."""
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
-    return f"Look up {n:,} rows, {why}. They are in {asked}. Do this next:\n  {review}\n  {command}"
+    return f"Look up {n:,} rows, {why}. They are in {asked}. {ON_LOOKS} Do this next:\n  {review}\n  {command}"
 
 
 def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:

@@ -12,7 +12,7 @@ from mgce._files import write_files
 from mgce._validation import check_count, expected
 from mgce.cli.outputs import Quiet, check_outputs
 from mgce.cli.terminal import Terminal
-from mgce.review.decision_file import saved_as
+from mgce.review.decision_file import ON_LOOKS, saved_as
 from mgce.review.sheet import Shown, check_column, chosen, is_page_of_others, read_pictures, sheet, small_pictures
 from mgce.review.suspect_file import PICTURE, Suspect, read_suspects
 
@@ -68,7 +68,7 @@ def review(
     counts = _counts(every, len(shown), most, random)
     Terminal(quiet=quiet).print(
         f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
-        f"{decisions}.{old if kept else ''}"
+        f"{decisions}.{old if kept else ''} {ON_LOOKS}"
     )
 
 

@@ -37,7 +37,9 @@ class ErrorBound:
 def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0.05) -> ErrorBound:
     """Bound the error of a model from examples drawn at random, whose right labels a person has looked up.
 
-    The bound stays valid if you compute it again after each further example. It holds for one model only: if you train
+    The bound assumes that the right labels are right. In simulated worlds 3 % of wrong looks, in favour of the model,
+    made such bounds at delta 0.05 false in 28 to 72 % of draws. It stays valid if you compute it again after each
+    further example. It holds for one model only: if you train
     several models, the bound of each fails with probability delta, and the best bound may fail more often.
 
     Args:

@@ -14,6 +14,13 @@ SUGGESTED = "suggested"
 HEAD = (*COLUMNS, SUGGESTED)
 KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
 DECISIONS = (KEEP, SUGGESTION, OTHER, DROP, SKIP)
+# Where looks are asked for. Measured with 200 and 500 looks, at errors of 0.1 and 0.2; `tests/risk/test_looked_up.py`
+# draws such worlds.
+ON_LOOKS = (
+    "Bounds assume that the decisions are right. Skip a row that you cannot tell: it counts as an error. If 3 % of the "
+    "looks are wrong and agree with the model, a bound on errors is false in 28 to 72 % of draws. If rows with a wrong "
+    "label are left out, and wrong labels agree with the model, it is false in nearly all."
+)
 SUSPECT, RANDOM = "suspect", "random"  # why an example was shown
 
 

@@ -19,7 +19,7 @@ from mgce._validation import expected
 from mgce.encoders.pictures import thumbnail
 from mgce.pages.script_page import json_in_html, script_page
 from mgce.pages.web_page import STYLE
-from mgce.review.decision_file import DROP, HEAD, KEEP, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.review.suspect_file import PICTURE, Suspect
 from mgce.training.seeds import derived_seed
 
@@ -255,5 +255,6 @@ def _body(title: str) -> str:
         '<p id="message" role="status" aria-live="polite"></p></div><p id="where"></p>'
         '<div class="labels"><div><span>Given label</span><strong id="given"></strong></div>'
         '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
-        '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl></main>'
+        '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl>'
+        f"<p>{html_text(ON_LOOKS)}</p></main>"
     )

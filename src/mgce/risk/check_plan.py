@@ -29,7 +29,8 @@ def rows_to_check(
 
     The rows are drawn at random. Their number suffices for a bound on the error that exceeds the share of errors found
     by `width`, if as many labels disagree with the right classes as with the given ones. Fewer suffice if fewer
-    disagree, or if the given labels help: then :func:`~mgce.certify` gives a narrower bound.
+    disagree, or if the given labels help: then :func:`~mgce.certify` gives a narrower bound. Look up all of the rows:
+    a row left out because its label is hard to tell makes the bound false.
 
     Args:
         target: given labels in 0..k-1, shape (n,).

@@ -52,7 +52,8 @@ class StatedNoise:
         k = sample.n_classes
         if self.checked:
             assert sample.right is not None
-            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None), delta
+            again = None if sample.again is None else int((sample.again != NOT_LOOKED_UP).sum())
+            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None, again), delta
         if self.transition is not None:
             return checked_transition(self.transition, k), delta
         if self.rate == AUTO:
