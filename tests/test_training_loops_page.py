@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import loop, loop_page
+from scipy.stats import ttest_rel
 
 ROOT = Path(__file__).parents[1]
 
@@ -14,7 +15,8 @@ def runs():
 
 
 def test_the_pages_have_the_tables_of_the_records(runs):
-    assert (ROOT / loop.PAGE).read_text() == loop_page.page(runs, loop.records("development"), loop.records("unseen"))
+    others = [loop.records(part) for part in ("development", "unseen", "settings")]
+    assert (ROOT / loop.PAGE).read_text() == loop_page.page(runs, *others)
     short, begin, end = loop_page.summary(runs), *loop.MARK
     of_confused = loop_page.confused(runs, loop.records("development"))
     for name, content in (("loops", short), ("confused", of_confused)):
@@ -52,3 +54,24 @@ def test_a_record_in_which_the_default_loses_can_be_committed(lost, said):
         {"column": "a", "seed": 0, "recipe": loop_page.DEFAULT, "kept": 80.0 - lost},
     ]
     assert loop_page.place_of_default(loop_page.Results(records)) == said
+
+
+def test_the_records_that_nothing_was_chosen_on_are_whole():
+    found = sorted((one["column"], one["recipe"], one["seed"]) for one in loop.records("unseen"))
+    assert found == sorted((column, recipe, 0) for column in loop.UNSEEN for recipe in loop.UNTOLD)
+
+
+def test_readme_states_the_differences_on_columns_that_nothing_was_chosen_on():
+    said = " ".join((ROOT / "README.md").read_text().split())
+    assert loop_page.lead(loop.records("unseen")) in said
+
+
+def test_an_interval_over_columns_is_that_of_scipy():
+    results = loop_page.Results(loop.records("unseen"))
+    ours, others = (
+        [results.mean(one, recipe, "kept") for one in results.columns if one.endswith("pair 40 %")]
+        for recipe in ("learned correction", "GCE")
+    )
+    want = ttest_rel(ours, others).confidence_interval(0.95)
+    _, lower, upper, n = loop_page.gap(results, "pair 40 %", "GCE")
+    assert (lower, upper, n) == (pytest.approx(want.low), pytest.approx(want.high), len(ours))

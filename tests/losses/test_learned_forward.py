@@ -29,7 +29,7 @@ def counted(counts, transition, p, target, window):
 
 
 def start(window):
-    transition = np.full((K, K), 0.1) + 0.7 * np.eye(K)
+    transition = np.full((K, K), 0.025) + 0.925 * np.eye(K)
     return transition * window / K, transition
 
 
@@ -252,6 +252,31 @@ def test_confused_classes_are_told_apart_where_gce_follows_the_labels():
                 optimizer.step()
         found[name] = (line(x).argmax(1) == right).double().mean().item()
     assert found["learnt"] > found["gce"] + 0.03
+
+
+def test_classes_that_lie_close_together_are_less_often_taken_for_wrong_labels():
+    """Each class has two parts, one beside a part of the next class; all labels are right.
+
+    A start of 0.8 lost 8 points against GCE without T, a start of 0.95 loses 3.
+    """
+    generator, k = torch.Generator().manual_seed(0), 10
+    centres = 4 * nn.functional.normalize(torch.randn(k, 16, generator=generator))
+    beside = centres.roll(-1, 0) + 2 * nn.functional.normalize(torch.randn(k, 16, generator=generator))
+    y = torch.arange(4000) % k
+    second = torch.rand(4000, 1, generator=generator) < 0.4
+    x = torch.where(second, beside[y], centres[y]) + torch.randn(4000, 16, generator=generator)
+    found = {}
+    for name, criterion in (("gce", GCELoss(beta=3.0)), ("learnt", LearnedForwardCorrection(k))):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, k))
+        optimizer = torch.optim.Adam(net.parameters(), 0.003)
+        for _ in range(10):
+            for rows in torch.randperm(2000).split(50):
+                optimizer.zero_grad()
+                criterion(net(x[rows]), y[rows]).backward()
+                optimizer.step()
+        found[name] = (net(x[2000:]).argmax(1) == y[2000:]).double().mean().item()
+    assert found["learnt"] > found["gce"] - 0.05
 
 
 @pytest.mark.parametrize(
