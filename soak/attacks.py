@@ -21,12 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from soak import forged_models
+from soak import bombs, forged_models
 
-SECONDS = 60
+SECONDS = 60  # of the processor; on a busy machine it may take PATIENCE times as long
+PATIENCE = 5
 MODULES = (
     "mgce.tables.model",
     "mgce.datasets.cifar_n",
+    "mgce.datasets.table_files",
+    "mgce.encoders.feature_files",
     "pandas",
     "skops.io",
     "sklearn.tree",
@@ -143,6 +146,12 @@ def _table(path: Path) -> Any:
     return read_frame(path, "table")
 
 
+def _features(path: Path) -> Any:
+    from mgce.encoders.feature_files import read_features
+
+    return read_features(path)
+
+
 def _labels(path: Path) -> Any:
     from mgce.datasets.cifar_n import read_labels
 
@@ -197,6 +206,10 @@ ATTACKS = {
     "cifar: xz of 2 GB in one stream": Attack("a.xz", lambda: lzma.compress(bytes(2 << 30), preset=0), _xz),
     "table: Parquet of 10 GB": Attack("t.parquet", _large_table, _table),
     "labels: zip of 2 GB": Attack("l.pt", lambda: _zipped("archive/data.pkl"), _labels),
+    **{
+        name: Attack(file, make, _features if file.endswith(".npz") else _table)
+        for name, (file, make) in bombs.BOMBS.items()
+    },
 }
 
 
@@ -220,7 +233,14 @@ def _one(attack: Attack) -> dict[str, Any]:
             _in_the_child(attack, path)
         _, status, usage = os.wait4(child, 0)
         code = os.waitstatus_to_exitcode(status)
-        came = {0: "value", 1: "sentence", 2: "traceback", 3: "memory", -signal.SIGALRM: "hang"}.get(code, "crash")
+        came = {
+            0: "value",
+            1: "sentence",
+            2: "traceback",
+            3: "memory",
+            -signal.SIGALRM: "hang",
+            -signal.SIGXCPU: "hang",
+        }.get(code, "crash")
         taken = usage.ru_maxrss / 1024 - resident
         return {
             "bytes": path.stat().st_size,
@@ -253,7 +273,8 @@ def _in_the_child(attack: Attack, path: Path) -> None:
         now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(SECONDS)
+        signal.alarm(PATIENCE * SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
         attack.read(path)
         code = 0
     except MemoryError:

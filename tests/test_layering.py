@@ -13,7 +13,7 @@ ROOMS = {
     "mgce": (
         "_text",
         "_validation _files _limits _threads _row_order _rounding",
-        "_arrays",
+        "_arrays _arrow_sizes",
         "numerics",
         "kernels",
         "link",
@@ -90,7 +90,7 @@ ROOMS = {
         "any_model breakdown check_plan linear_bound",
     ),
     "mgce.datasets": (
-        "excel_files images separators sources splits vectors",
+        "excel_files file_kinds images separators sources splits vectors",
         "excel_sheets",
         "excel_tables reading",
         "text_tables typed_tables",

@@ -14,8 +14,8 @@ from zipfile import ZipFile
 # package reads are the images of CIFAR-100, 154 MB; the largest that it writes are checkpoints, 300 MB for a ResNet-50
 # with its momentum.
 EXPANDED_BYTES = 1 << 29
-# Cells of a Parquet table, which may be a few bytes in the file if they are equal: 2 GB as float64, and several times
-# as much while a model is fitted to them. Besides them, `EXPANDED_BYTES` of text.
+# Cells of a table with types, however large its file: 2 GB as float64, and several times as much while a model is
+# fitted to them.
 TABLE_CELLS = 250_000_000
 # Memory that a table of a small file may take while it is read; with 0.4 GB of libraries, 2 GB in all.
 TABLE_BYTES = 3 << 29
@@ -77,6 +77,16 @@ class TableSize:
         """
         if self.taken + size > self.most:
             raise TooLargeError(f"its table takes more than {self.most / 1e9:.1f} GB of memory, so split the file")
+
+
+def check_columns(n: int) -> None:
+    """Raise an error if a table has too many columns.
+
+    Raises:
+        TooLargeError: if it has.
+    """
+    if n > TABLE_COLUMNS:
+        raise TooLargeError(f"it has {n:,} columns, more than {TABLE_COLUMNS:,}")
 
 
 def read_at_most(file: Readable, limit: int = EXPANDED_BYTES) -> bytes:

@@ -16,6 +16,8 @@ _SUSPECT = re.compile(f"[{re.escape(''.join(_FORMULA))}]|^[\\t\\r]")
 # What a spreadsheet may leave out at the beginning of a cell. It keeps a line break, and a formula behind a line break
 # gets an apostrophe of its own.
 _LEFT_OUT = re.compile(r"\t|\r(?!\n)")
+# What may stand before a formula: quotes, blanks such as U+3000 of East Asia, and characters that nobody sees.
+_BEFORE = re.compile(r"^[\s\"\x00-\x20\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]+")
 # Not formulas: signs alone, and numbers. A number may have spaces between thousands, a percent sign, or the closing
 # bracket of an interval.
 _NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
@@ -52,7 +54,7 @@ def html_text(text: str) -> str:
 
 
 def spreadsheet_cell(text: str) -> str:
-    """Put an apostrophe before text that a spreadsheet would run as a formula.
+    r"""Put an apostrophe before text that a spreadsheet would run as a formula.
 
     A spreadsheet does not show an apostrophe at the beginning of a cell. An apostrophe is also put before a formula
     that follows a separator inside the text, because a spreadsheet with other settings splits the text there. Positive
@@ -61,6 +63,8 @@ def spreadsheet_cell(text: str) -> str:
     Example:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
         ["'=1+1", '-1.5', "'-1+1", "'@SUM", 'plain', "x;'=1", '(-1, -0.5]']
+        >>> spreadsheet_cell("\v=1+1")
+        "'\x0b=1+1"
     """
     if not _SUSPECT.search(text):  # a quick test that most texts of a long table pass
         return text
@@ -80,5 +84,5 @@ def spreadsheet_text(cell: str) -> str:
 
 
 def _is_formula(part: str) -> bool:
-    plain = part.strip(' "\u00a0')
+    plain = _BEFORE.sub("", part).rstrip(' "\u00a0')
     return plain.startswith(_FORMULA) and not _NUMBER.fullmatch(plain)

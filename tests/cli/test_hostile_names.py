@@ -254,7 +254,11 @@ CSV = {
         ("\tx", "'\tx"),
         ("\rx", "'\rx"),
         ("\t=1", "'\t'=1"),
+        ("\u3000=1+1", "'\u3000=1+1"),  # blanks, and characters that nobody sees
+        ("\v=1+1", "'\v=1+1"),
+        ("x;\f \ufeff\u200b@SUM(A1)", "x;'\f \ufeff\u200b@SUM(A1)"),
+        ("\u3000-1.5", "\u3000-1.5"),
     ],
 )
-def test_a_line_break_at_the_beginning_is_no_formula(text, cell):
+def test_what_stands_before_a_formula_does_not_hide_it_and_a_line_break_is_none(text, cell):
     assert spreadsheet_cell(text) == cell and spreadsheet_text(cell) == text

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 
+from mgce import _limits
 from mgce.datasets import load, preprocessor, read_table, tables, typed_tables
 from mgce.datasets.table_files import read_frame
 
@@ -98,12 +99,15 @@ def test_a_parquet_file_is_read_as_pandas_reads_it(tmp_path):
     pd.testing.assert_frame_equal(read_frame(tmp_path / "t.parquet", "table"), pd.read_parquet(tmp_path / "t.parquet"))
 
 
-@pytest.mark.parametrize("name, limit", [("TABLE_CELLS", 1_000_000), ("EXPANDED_BYTES", 1 << 20)])
-def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, name, limit):
+@pytest.mark.parametrize(
+    "module, name, limit",
+    [(typed_tables, "TABLE_CELLS", 1_000_000), (_limits, "TABLE_BYTES", 1 << 20), (_limits, "TABLE_COLUMNS", 1)],
+)
+def test_a_small_parquet_file_of_many_values_is_refused(tmp_path, monkeypatch, module, name, limit):
     frame = pd.DataFrame({"a": np.zeros(600_000), "b": ["some longer words"] * 600_000})
     frame.to_parquet(tmp_path / "t.parquet")
     assert (tmp_path / "t.parquet").stat().st_size < 10_000
-    monkeypatch.setattr(typed_tables, name, limit)
+    monkeypatch.setattr(module, name, limit)
     with pytest.raises(ValueError, match="t.parquet could not be read: .*more than"):
         read_frame(tmp_path / "t.parquet", "table")
 

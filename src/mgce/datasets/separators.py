@@ -10,9 +10,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
+from mgce._limits import TABLE_COLUMNS, TableSize, check_columns
+
 # The separators that are recognised. If rows agree in length for several of them, the first in this tuple is taken:
 # text and numbers often hold commas, and rarely the others.
 SEPARATORS = ("\t", ";", "|", ",")
+# Bytes of memory, while a text is read, for each of its bytes, of its lines and of its values: the text stands in the
+# content, in the parser and in its column, and the place of a blank line is an object.
+BYTE, LINE, CELL = 3, 64, 24
+LONG = 8  # bytes for each byte of a line, of which there are copies while the separator is found
 SAMPLE = 1_000  # first lines, from which the separator is found: hundreds of rows, read in milliseconds
 AGREEING = 0.5  # share of the rows that must have as many values as there are names: some files have short rows
 EXCEL_LINE = re.compile(r'"?sep=(.)"?\1*\s*', re.IGNORECASE)  # Excel's first line; programs may pad it with separators
@@ -29,6 +35,34 @@ class Division:
     def skipped(self) -> int:
         """The number of lines before the table: 1 if the file begins with Excel's line `sep=;`, otherwise 0."""
         return int(self.excel_line)
+
+
+def check_text(content: bytes, sep: str | None, stored: int) -> None:
+    """Raise an error if a text file has too many lines, values or columns for memory, before it is divided.
+
+    Args:
+        content: the bytes of the file.
+        sep: the separator; None for those that are recognised.
+        stored: the size of the file on disk.
+
+    Raises:
+        TooLargeError: if it has.
+    """
+    separators = [one.encode() for one in (SEPARATORS if sep is None else [sep])]
+    lines = content.count(b"\n") + content.count(b"\r")
+    size = TableSize(stored)
+    size.add(BYTE * len(content) + LINE * lines)
+    size.add(CELL * (lines + max(map(content.count, separators))))
+    begin = 0
+    while 0 <= begin < len(content):  # lines that are shorter have not as many values
+        end = content.find(b"\n", begin + TABLE_COLUMNS)
+        first = max(begin, content.rfind(b"\n", begin, begin + TABLE_COLUMNS) + 1)
+        last = len(content) if end < 0 else end
+        if last - first > TABLE_COLUMNS:
+            size.expect(LONG * (last - first))
+            parts = content[first:last].split(b"\r")
+            check_columns(1 + max(part.count(one) for part in parts for one in separators))
+        begin = end if end < 0 else end + 1
 
 
 def division(content: bytes, encoding: str, sep: str | None = None) -> Division:

@@ -15,11 +15,13 @@ from mgce._limits import read_at_most
 from mgce._text import printable
 from mgce._validation import expected, unknown_name
 from mgce.datasets.excel_tables import SheetError
+from mgce.datasets.file_kinds import HEAD, kind_of
 from mgce.datasets.reading import SHEETS, Reading
 from mgce.datasets.separators import division
 from mgce.datasets.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.datasets.typed_tables import (
     READERS,
+    READS,
     Asked,
     Reader,
     read_excel,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".csv", ".tsv", ".txt", *READERS)  # suffixes of tables; each may have a further suffix .gz
 OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")  # which have to be saved as .xlsx first
+JSON = ".json"  # which may hold anything, but rarely lines
+GZIP = b"\x1f\x8b"  # how a file begins that gzip has packed
 STDIN = Path("-")  # the path that stands for standard input, as in other commands of Unix
 
 
@@ -78,10 +82,13 @@ def read_accounted(
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if the file cannot be read as a table, has no rows, or has two columns of one name.
+        ValueError: if it is a folder, or the file cannot be read as a table, has no rows, or has two columns of one
+            name.
     """
     import pandas as pd
 
+    if path != STDIN and path.is_dir():
+        raise ValueError(expected(name, "a file with a table", f"the folder {path}{tables_in(path)}"))
     if path != STDIN and not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
     form = form or TextFormat()
@@ -93,7 +100,7 @@ def read_accounted(
             reader = _reader(path, content)
             _check_sheet(path, reader, form)
             if reader is None:
-                frame, reading, names = read_text_table(content, table_file_name(path), text, classes, form)
+                frame, reading, names = read_text_table(content, table_file_name(path), text, classes, form, stored)
             else:
                 asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding, stored)
                 frame, reading, names = reader(io.BytesIO(content), asked).accounted(asked.file)
@@ -180,13 +187,33 @@ def _without_gz(path: Path) -> Path:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked if its name ends in .gz; of standard input all that is to come."""
+    """Return the bytes of a file, unpacked if gzip has packed it; of standard input all that is to come."""
     if path == STDIN:
         return read_at_most(sys.stdin.buffer)
-    if path.suffix.lower() == ".gz":
+    with path.open("rb") as stored:
+        packed = path.suffix.lower() == ".gz" or stored.read(len(GZIP)) == GZIP
+    if packed:
         with gzip.open(path) as file:
             return read_at_most(file)
     return path.read_bytes()
+
+
+def tables_in(folder: Path) -> str:
+    """Return words for an error that name a table in a folder, as Spark writes it; "" if there is none.
+
+    Example:
+        >>> tables_in(Path("nowhere"))
+        ''
+    """
+    files = sorted(path for path in folder.rglob("*") if is_table(path) and path.name[0] not in "._" and path.is_file())
+    if not files:
+        return ""
+    one = files[0].relative_to(folder)
+    return (
+        f", which holds {one}; give that file"
+        if len(files) == 1
+        else f" of {len(files):,} tables such as {one}; write them to one file"
+    )
 
 
 def is_text_file(path: Path) -> bool:
@@ -198,14 +225,18 @@ def _reader(path: Path, content: bytes) -> Reader | None:
     """Return the function that reads a file of a format with types; None for a text file.
 
     Raises:
-        ValueError: if the file is of a spreadsheet format that is not supported.
+        ValueError: if the file is of a format that is not supported, or its name says another one.
     """
-    if path == STDIN:
-        return reader_of_content(content)
-    suffix = _without_gz(path).suffix.lower()
+    suffix = "" if path == STDIN else _without_gz(path).suffix.lower()
+    reader = reader_of_content(content) if path == STDIN else READERS.get(suffix)
+    kind = kind_of(content)
+    if kind is not None and not (reader is not None and READS.get(kind[0]) is reader):
+        raise ValueError(f"it is {kind[0]}; {kind[1]}")
+    if suffix == JSON and content[:HEAD].lstrip().startswith((b"{", b"[")):
+        raise ValueError("it is JSON; write one object a line and name it .jsonl")
     if suffix in OTHER_SPREADSHEETS:
         raise ValueError(f"save the sheet as .xlsx or .csv, since {suffix} is not read")
-    return READERS.get(suffix)
+    return reader
 
 
 def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:

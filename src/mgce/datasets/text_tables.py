@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgce._validation import expected
 from mgce.datasets.reading import Reading, count_lines
-from mgce.datasets.separators import Division, division
+from mgce.datasets.separators import Division, check_text, division
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ class TextFormat:
 
 
 def read_text_table(
-    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat
+    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat, stored: int
 ) -> tuple[pd.DataFrame, Reading, list[str]]:
     """Return the table of a text file, the report on the file, and the column names as they are written.
 
@@ -61,12 +61,14 @@ def read_text_table(
         text: columns whose values stay text as written.
         classes: columns of classes, where only an empty value is missing.
         form: the format of the file.
+        stored: its size on disk.
 
     Raises:
-        ValueError: if a row has more values than there are names.
+        ValueError: if the table is too large for memory, or if a row has more values than there are names.
     """
     import pandas as pd
 
+    check_text(content, form.separator, stored)
     divided = division(content, form.encoding, form.separator)
     lines, names, blank = count_lines(content, form.encoding, divided)
     options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}

@@ -8,17 +8,20 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from mgce._limits import EXPANDED_BYTES, TABLE_CELLS, TooLargeError
+from mgce._arrow_sizes import PARQUET_ROWS, check_arrow, check_parquet, memory_of
+from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
 from mgce.datasets.column_types import frame_of, of_arrow, of_values
 from mgce.datasets.excel_tables import EXCEL_ERRORS, sheet_table
+from mgce.datasets.file_kinds import ARROW, EXCEL, PARQUET, ZIP
 from mgce.datasets.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of a Parquet file that are read at a time, before the size of what was read is checked again: few enough that a
-# batch of ordinary columns takes some megabytes.
-PARQUET_ROWS = 10_000
+
+# Bytes that a cell of JSON takes as an object, in its column and in the frame; a line, whose time counts; and a byte of
+# a line, whose shortest value, `[],`, takes 64.
+JSON_CELL, JSON_LINE, JSON_BYTE = 64, 256, 24
 
 
 @dataclass(frozen=True)
@@ -59,26 +62,29 @@ class Typed:
 def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a Parquet file in batches of rows.
 
-    A small file can contain a long text that is repeated in millions of rows. So the sizes of the batches are added up,
-    and reading stops before they fill the memory.
+    A small file can contain a long text that is repeated in millions of rows. So what the cells become is counted
+    first, and once more while they are read.
     """
     import pyarrow.parquet as pq
 
     # Spark's dates (INT96) may lie outside the range of nanoseconds.
     with pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as file:
-        _check_cells(file.metadata.num_rows, file.metadata.num_columns)
-        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet")
+        size = TableSize(asked.stored)
+        check_parquet(file, size)
+        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet", size)
 
 
 def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
     """Read an Arrow file or an Arrow stream; Feather files since version 2 are Arrow files."""
     import pyarrow as pa
 
+    size = TableSize(asked.stored)
+    check_arrow(content.getvalue(), size)
     if content.getvalue().startswith(b"ARROW1"):
         with pa.ipc.open_file(content) as file:
-            return _of_batches(map(file.get_batch, range(file.num_record_batches)), file.schema, "Arrow")
+            return _of_batches(map(file.get_batch, range(file.num_record_batches)), file.schema, "Arrow", size)
     with pa.ipc.open_stream(content) as stream:
-        return _of_batches(stream, stream.schema, "Arrow")
+        return _of_batches(stream, stream.schema, "Arrow", size)
 
 
 def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
@@ -92,21 +98,38 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a file with one JSON object on each line; keys are column names, and null is a missing value."""
-    objects: list[dict[str, Any]] = []
-    numbers = []
+    size = TableSize(asked.stored)
+    columns: dict[str, list[Any]] = {}
+    numbers: list[int] = []  # of the lines with an object
+    widths: list[int] = []  # how many keys each of them has
     for number, line in enumerate(io.TextIOWrapper(content, asked.encoding), 1):
         if line.strip():
-            objects.append(_object(line.lstrip("\ufeff"), number))
+            size.expect(JSON_BYTE * len(line))
+            pairs = _object(line.lstrip("\ufeff"), number)
+            size.add(sum(JSON_CELL + 2 * len(cell) for cell in pairs.values() if isinstance(cell, str)))
+            size.add(JSON_LINE + JSON_CELL * len(pairs))
+            _append(columns, pairs, len(numbers))
+            check_columns(len(columns))
+            size.expect(JSON_CELL * len(numbers) * len(columns))
             numbers.append(number)
-    names = list(dict.fromkeys(key for each in objects for key in each))
-    _check_cells(len(objects), len(names))
-    short = [number for number, each in zip(numbers, objects, strict=True) if len(each) < len(names)]
+            widths.append(len(pairs))
+    for values in columns.values():
+        values.extend([None] * (len(numbers) - len(values)))
+    short = [number for number, width in zip(numbers, widths, strict=True) if width < len(columns)]
     notes = []
     if short:
         lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
         notes.append(f"{lack} keys that others have (line {short[0]}, for one); these values count as missing.")
-    columns = {name: _lists_as_text([each.get(name) for each in objects]) for name in names}
-    return Typed(_typed(columns, replace(asked, missing=())), names, "JSON lines", notes)
+    columns = {name: _lists_as_text(values) for name, values in columns.items()}
+    return Typed(_typed(columns, replace(asked, missing=())), [*columns], "JSON lines", notes)
+
+
+def _append(columns: dict[str, list[Any]], pairs: dict[str, Any], row: int) -> None:
+    """Append the values of an object to their columns, after None for the rows that lack them."""
+    for name, value in pairs.items():
+        values = columns.setdefault(name, [])
+        values.extend([None] * (row - len(values)))
+        values.append(value)
 
 
 def read_python_frame(table: Any) -> Typed:
@@ -135,6 +158,8 @@ READERS: dict[str, Reader] = {
     ".jsonl": read_json_lines,
     ".ndjson": read_json_lines,
 }
+# By what a content is; an Excel file may have its parts under other names.
+READS = {PARQUET: read_parquet, ARROW: read_arrow, EXCEL: read_excel, ZIP: read_excel}
 BEGINNINGS: dict[bytes, Reader] = {
     b"PAR1": read_parquet,
     b"ARROW1": read_arrow,
@@ -154,20 +179,21 @@ def _check_cells(rows: int, columns: int) -> None:
         raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
 
 
-def _of_batches(batches: Iterable[Any], schema: Any, source: str) -> Typed:
-    """Combine batches of Arrow into a table; add up their sizes while they are read, to stop if they are too large."""
+def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSize) -> Typed:
+    """Combine batches of Arrow into a table; count what their cells become, to stop if that is too much."""
     import pyarrow as pa
+    from pyarrow.types import is_nested
 
-    kept, size, rows = [], 0, 0
+    check_columns(len(schema))
+    kept, rows = [], 0
     for batch in batches:
-        batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
-        kept.append(batch)
-        size += batch.nbytes
         rows += batch.num_rows
         _check_cells(rows, len(schema))
-        # 8 bytes for a number or for the position of a text in its column
-        if size > 8 * rows * max(1, len(schema)) + EXPANDED_BYTES:
-            raise TooLargeError(f"more than {EXPANDED_BYTES:,} bytes of text when unpacked")
+        batch.validate()
+        size.expect(sum(memory_of(column) for column in batch.columns if not is_nested(column.type)))
+        batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
+        kept.append(batch)
+        size.add(sum(map(memory_of, batch.columns)))
     frame, notes = _with_index(of_arrow(pa.Table.from_batches(kept, schema)))
     return Typed(frame, [*map(str, frame.columns)], source, notes)
 

@@ -12,8 +12,9 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._arrow_sizes import check_parquet
 from mgce._files import replacing
-from mgce._limits import EXPANDED_BYTES, check_zip, read_at_most
+from mgce._limits import EXPANDED_BYTES, TableSize, check_zip, read_at_most
 from mgce._text import printable
 from mgce._validation import expected, not_installed
 from mgce.encoders.card import Card
@@ -133,6 +134,7 @@ def _read_parquet(path: Path) -> tuple[NDArray[Any], Any, Mapping[str, Any]]:
         is_list = {field.name: 2 if _is_list(field.type) else 1 for field in schema}
         column = _only(is_list)
         wanted = [column, *([NAMES] if NAMES in schema.names else [])]
+        check_parquet(file, TableSize(path.stat().st_size), wanted)
         values: NDArray[Any] | None = None
         names: list[Any] = []
         row = 0

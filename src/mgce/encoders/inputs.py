@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.column_types import texts
-from mgce.datasets.table_files import require_column
+from mgce.datasets.table_files import require_column, tables_in
 from mgce.encoders.card import PICTURES, TEXTS
 from mgce.encoders.encoder import Item
 
@@ -45,7 +45,8 @@ class Inputs:
         every = {path.relative_to(folder).as_posix(): path for path in pictures_in(folder)}
         files = {name: path for name, path in every.items() if _is_text(name)}
         if not files:
-            raise ValueError(expected("source", f"a folder of pictures ({', '.join(SUFFIXES)})", f"none in {folder}"))
+            what, got = f"a folder of pictures ({', '.join(SUFFIXES)})", f"none in {folder}{tables_in(folder)}"
+            raise ValueError(expected("source", what, got))
         names = tuple(sorted(files))
         notes = _on_names([name for name in every if name not in files], len(every))
         return cls(PICTURES, tuple(files[name] for name in names), names, notes)
