@@ -119,7 +119,7 @@ class Workbook:
         return cells.sheet
 
     def fill_merged(self, sheet: Sheet) -> tuple[int, list[Range]]:
-        """Give the value of each range of merged cells to those of its cells that have none.
+        """Copy the value of each range of merged cells to those of its cells that have none.
 
         A file stores the value in the first cell only. Ranges in the row of column names stay as they are: two columns
         may not have one name. Rows without a value of their own stay blank.
