@@ -179,13 +179,11 @@ def whole_trainings() -> float:
     return sum(trial.epochs for trial in trials) / epochs / len(results.columns) / len(results.seeds)
 
 
-def lead_where_confused(one: str, other: str) -> float:
-    """Return by how many points a recipe is ahead of another, in the mean over the columns with confused classes."""
-    results = of_loops()
-    columns = [column for column in results.columns if column.endswith(loop_page.CONFUSED)]
-    return statistics.fmean(
-        results.mean(column, one, "kept") - results.mean(column, other, "kept") for column in columns
-    )
+def leads_over_gce() -> list[float]:
+    """Return the learned correction minus GCE on further data, by kind of noise."""
+    results = loop_page.Results(loop.records("unseen"))
+    ends = (loop_page.PAIR, loop_page.SYMMETRIC, loop_page.RIGHT)
+    return [loop_page.gap(results, end, loop_page.GCE)[0] for end in ends]
 
 
 # Tables.

@@ -246,8 +246,8 @@ def _compared(results: Results, means: dict[str, float], best: str, place: str) 
 
 
 CE, GCE = "cross-entropy", "GCE"
-RIGHT, PAIR = "right labels", "pair 40 %"
-NOISES = {RIGHT: "right labels", "symmetric 40 %": "symmetric noise", PAIR: "pair noise"}
+RIGHT, SYMMETRIC, PAIR = "right labels", "symmetric 40 %", "pair 40 %"
+NOISES = {RIGHT: "right labels", SYMMETRIC: "symmetric noise", PAIR: "pair noise"}
 
 
 def gap(results: Results, ending: str, other: str) -> tuple[float, float, float, int]:
@@ -262,12 +262,11 @@ def gap(results: Results, ending: str, other: str) -> tuple[float, float, float,
 
 
 def lead(unseen: Sequence[Record]) -> str:
-    """Return a sentence for README: the default minus GCE, with pair noise and with right labels."""
+    """Return a sentence for README: the default minus GCE by kind of noise."""
     results = Results(unseen)
-    pair, right = (
-        "{:+.1f} points (95 %: {:+.1f} to {:+.1f})".format(*gap(results, end, GCE)[:3]) for end in (PAIR, RIGHT)
-    )
-    return f"it differs from GCE by {pair} with pair noise, and {right} with right labels"
+    pair, symmetric, right = (f"{gap(results, end, GCE)[0]:+.1f}" for end in (PAIR, SYMMETRIC, RIGHT))
+    noisy = f"{pair} points with pair noise, {symmetric} with symmetric noise"
+    return f"it differs from GCE by {noisy} and {right} with right labels"
 
 
 def _unseen(results: Results) -> list[str]:

@@ -61,7 +61,7 @@ def test_wrong_arguments_are_refused():
 @pytest.mark.parametrize("architecture", ["convnet2", "resnet18"])
 def test_logits_are_not_rounded_in_mixed_precision(architecture):
     if architecture == "resnet18":
-        network = ResNet(architecture, 10, in_channels=1, width=4)
+        network = ResNet(architecture, 10, in_channels=1, width=8)
     else:
         network = ConvNet(architecture, 10, in_channels=1, size=28)
     images = torch.randn(8, 1, 28, 28)

@@ -6,7 +6,7 @@ from mgce.datasets.images import ImageDataset, Images
 from mgce.training.image_settings import ImageSettings
 
 CLASSES = ("left", "top", "all")
-SETTINGS = ImageSettings(width=4, padding=1, crop=8, epochs=4, batch_size=16, lr=0.05, milestones=(2,))
+SETTINGS = ImageSettings(width=8, padding=1, crop=8, epochs=4, batch_size=16, lr=0.05, milestones=(2,))
 
 
 def tiny_images(n_train=120, n_test=60):

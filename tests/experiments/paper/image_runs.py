@@ -6,7 +6,7 @@ from mgce.experiments.paper.images import ImageRun
 from mgce.runs.store import Run
 from mgce.training.image_settings import ImageSettings
 
-TINY = {"width": 4, "padding": 1, "crop": 8, "epochs": 3, "batch_size": 64, "lr": 0.05}
+TINY = {"width": 8, "padding": 1, "crop": 8, "epochs": 3, "batch_size": 64, "lr": 0.05}
 
 
 def tiny(method="mgce", beta=1.4, **changes):
