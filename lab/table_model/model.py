@@ -144,7 +144,7 @@ class TableModel(nn.Module):
     def __init__(self, sizes: Sizes | None = None) -> None:
         super().__init__()
         self.sizes = s = sizes or Sizes()
-        self.column_by_matmul = True
+        self.column_by_matmul = False  # on one core SDPA is faster
         self.cell_in = _matrices(1, s.cell, GROUP * PER_COLUMN)
         self.name_in = _matrices(1, s.cell, NAME_SIZE, gain=0.3)
         self.label = nn.Parameter(torch.randn(MAX_CLASSES + 1, s.cell))  # the last: no label

@@ -269,6 +269,7 @@ class Training:
 
     def _choose_attention(self) -> None:
         """Take the faster way for the tokens of a row, measured here."""
+        torch.backends.cuda.enable_cudnn_sdp(False)  # plans anew for each shape
         drawn = draw_tables(64, Shape(256, 64, 12), self.generator)
         batch = batch_of(drawn, self.generator, self.dtype)
         seconds = {}
