@@ -17,7 +17,7 @@ MAX_CLASSES = 10
 ROOTS, WIDTH, LAYERS = 12, 24, 3
 CLUSTERS, TREES, DEPTH = 20, 6, 4
 TARGETS = ("nodes", "ordinal", "trees", "clusters")
-TARGET_SHARES = (0.3, 0.1, 0.3, 0.3)
+TARGET_SHARES = (0.25, 0.05, 0.3, 0.4)
 NOISES = ("none", "symmetric", "pair", "by class", "boundary", "region", "annotators")
 NOISE_SHARES = (0.25, 0.2, 0.12, 0.12, 0.13, 0.09, 0.09)
 # Above these rates the right label is no longer the likelier one: of a pair, or of labels that are drawn evenly.
@@ -99,9 +99,9 @@ def draw_tables(tables: int, shape: Shape, generator: torch.Generator) -> Tables
     seen, is_column = _columns(draw, pool, is_node, shape.columns)
     choices = torch.stack(
         [
-            _node_scores(draw, pool, is_node, seen),
-            _range_scores(draw, pool, is_node, n_classes),
-            _tree_scores(draw, seen),
+            _node_scores(draw, pool, is_node, seen, is_column),
+            _range_scores(draw, pool, is_node, seen, is_column, n_classes),
+            _tree_scores(draw, seen, is_column),
         ]
     )
     scores, right = _right(draw, target, n_classes, choices, cluster, densities)
@@ -114,9 +114,9 @@ def draw_tables(tables: int, shape: Shape, generator: torch.Generator) -> Tables
 
 
 def _n_classes(draw: Draw, tables: int) -> Tensor:
-    """Two classes in a third of the tables, else any number, few more often than many."""
+    """Two classes in nearly half the tables, else any number, few more often than many."""
     several = 2 + (draw.uniform(tables).pow(1.5) * (MAX_CLASSES - 1)).long()
-    return torch.where(draw.chance(0.15, tables), 2, several)
+    return torch.where(draw.chance(0.3, tables), 2, several)
 
 
 def _standard(x: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def _roots(draw: Draw, rows: int, n_classes: Tensor, of_clusters: Tensor) -> tup
     weight = (draw.normal(tables, CLUSTERS) * draw.uniform(tables, 1)).masked_fill(~is_cluster, -torch.inf)
     weight = weight.log_softmax(-1)
     cluster = (weight[:, None] + draw.gumbel(tables, rows, CLUSTERS)).argmax(-1)
-    centre = draw.normal(tables, CLUSTERS, ROOTS) * draw.log_uniform(tables, 1, 1, low=1.0, high=6.0)
+    centre = draw.normal(tables, CLUSTERS, ROOTS) * draw.log_uniform(tables, 1, 1, low=1.5, high=8.0)
     width = torch.exp(0.5 * draw.normal(tables, 1, ROOTS))
     tail = 0.5 * draw.chance(0.2, tables, 1, 1)  # heavy: normal numbers over roots of uniform ones
     step = draw.normal(tables, rows, ROOTS) / draw.uniform(tables, rows, 1, low=0.05).pow(tail)
@@ -218,24 +218,37 @@ def _columns(draw: Draw, pool: Tensor, is_node: Tensor, columns: int) -> tuple[T
     return seen, torch.arange(columns, device=draw.device) < n_columns[:, None]
 
 
-def _node_scores(draw: Draw, pool: Tensor, is_node: Tensor, seen: Tensor) -> Tensor:
+def _some(draw: Draw, is_column: Tensor, share: float | Tensor) -> Tensor:
+    """Take columns by chance, and the first one always."""
+    first = torch.arange(is_column.shape[-1], device=draw.device) == 0
+    return (is_column & draw.chance(share, *is_column.shape)) | first
+
+
+def _node_scores(draw: Draw, pool: Tensor, is_node: Tensor, seen: Tensor, is_column: Tensor) -> Tensor:
     """Scores from sums of nodes or of columns, through one more layer in half the tables."""
     tables = len(pool)
     hidden = _mixed(draw, pool, is_node, 2 * MAX_CLASSES, draw.below(3, tables))
-    is_seen = draw.chance(draw.uniform(tables, 1).clamp(min=0.1), tables, seen.shape[-1])
+    is_seen = _some(draw, is_column, draw.uniform(tables, 1).clamp(min=0.1))
     of_columns = _mixed(draw, seen, is_seen, 2 * MAX_CLASSES, draw.below(3, tables))
-    hidden = torch.where(draw.chance(0.7, tables, 1, 1), of_columns, hidden)
+    hidden = torch.where(draw.chance(0.8, tables, 1, 1), of_columns, hidden)
     curved = _activated(draw, hidden)
     hidden = torch.where(draw.chance(0.5, tables, 1, 1), curved, hidden)
-    return _standard(hidden @ draw.normal(tables, 2 * MAX_CLASSES, MAX_CLASSES))
+    used = draw.chance(draw.log_uniform(tables, 1, 1, low=0.04, high=0.6), tables, 2 * MAX_CLASSES, 1)
+    used = used | (torch.arange(2 * MAX_CLASSES, device=draw.device)[:, None] == 0)
+    return _standard(hidden @ (used * draw.normal(tables, 2 * MAX_CLASSES, MAX_CLASSES)))
 
 
-def _range_scores(draw: Draw, pool: Tensor, is_node: Tensor, n_classes: Tensor) -> Tensor:
+def _range_scores(
+    draw: Draw, pool: Tensor, is_node: Tensor, seen: Tensor, is_column: Tensor, n_classes: Tensor
+) -> Tensor:
     """Scores of classes that are ranges of one number, one range each or two."""
     tables, rows, _ = pool.shape
-    number = _mixed(draw, pool, is_node, 1, draw.below(3, tables))[..., 0]
+    hidden = _mixed(draw, pool, is_node, 1, draw.below(3, tables))[..., 0]
+    is_seen = _some(draw, is_column, 0.3)
+    of_columns = _mixed(draw, seen, is_seen, 1, draw.below(3, tables))[..., 0]
+    number = torch.where(draw.chance(0.7, tables, 1), of_columns, hidden)
     place = (number.argsort(1).argsort(1) + 0.5) / rows
-    n_ranges = n_classes * (1 + draw.below(2, tables))
+    n_ranges = n_classes * (1 + draw.chance(0.3, tables).long())
     ranges = torch.arange(2 * MAX_CLASSES, device=draw.device).expand(tables, -1)
     centre = (ranges + 0.5 + draw.uniform(tables, 2 * MAX_CLASSES, low=-0.3, high=0.3)) / n_ranges[:, None]
     score = -((place[..., None] - centre[:, None]) * n_ranges[:, None, None]).abs()
@@ -244,18 +257,19 @@ def _range_scores(draw: Draw, pool: Tensor, is_node: Tensor, n_classes: Tensor) 
     return torch.full((tables, rows, MAX_CLASSES), -30.0, device=draw.device).scatter_reduce(2, of_class, score, "amax")
 
 
-def _tree_scores(draw: Draw, seen: Tensor) -> Tensor:
+def _tree_scores(draw: Draw, seen: Tensor, is_column: Tensor) -> Tensor:
     """Scores of few trees that ask one question a level; a table's trees prefer some columns."""
     tables, rows, columns = seen.shape
-    taste = draw.normal(tables, 1, columns) * 2 * draw.uniform(tables, 1, 1)
+    taste = draw.normal(tables, 1, columns) * 4 * draw.uniform(tables, 1, 1)
     questions = TREES * DEPTH
+    taste = taste.masked_fill(~is_column[:, None], -torch.inf)
     column = (taste + draw.gumbel(tables, questions, columns)).argmax(-1)
     values = seen.gather(2, column[:, None].expand(-1, rows, -1))
     thresholds = values.gather(1, draw.below(rows, tables, 1, questions))
     asked = torch.arange(DEPTH, device=draw.device) <= draw.below(DEPTH, tables, 1, TREES, 1)
     bits = (values > thresholds).view(tables, rows, TREES, DEPTH) & asked
     leaf = (bits * 2 ** torch.arange(DEPTH, device=draw.device)).sum(-1)
-    grown = torch.arange(TREES, device=draw.device) <= TREES * draw.uniform(tables, 1).square()
+    grown = torch.arange(TREES, device=draw.device) <= TREES * draw.uniform(tables, 1).pow(3)
     value = draw.normal(tables, TREES, 2**DEPTH, MAX_CLASSES) * grown[..., None, None]
     return _standard(torch.stack([_taken(value[:, tree], leaf[..., tree]) for tree in range(TREES)]).sum(0))
 
@@ -268,7 +282,7 @@ def _right(
     classes = torch.arange(MAX_CLASSES, device=draw.device)
     no_class = (classes >= n_classes[:, None])[:, None]
     scores = choices[target.clamp(max=2), torch.arange(tables, device=draw.device)]
-    scores = (scores * draw.log_uniform(tables, 1, 1, low=5.0, high=100.0)).masked_fill(no_class, -torch.inf)
+    scores = (scores * draw.log_uniform(tables, 1, 1, low=8.0, high=200.0)).masked_fill(no_class, -torch.inf)
     share = (draw.normal(tables, MAX_CLASSES) * 1.2 * draw.uniform(tables, 1)).masked_fill(no_class[:, 0], -torch.inf)
     share = share.log_softmax(-1)
     for _ in range(6):  # towards the shares wanted; a share need not be met
