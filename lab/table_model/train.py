@@ -38,6 +38,7 @@ class Part(NamedTuple):
 PLANS = {
     "tiny": (Part(1.0, ((Shape(48, 16, 4), 4), (Shape(64, 16, 6), 4))),),
     "pilot": (Part(1.0, ((Shape(96, 32, 4), 8), (Shape(64, 32, 6), 8))),),
+    "tune": (Part(1.0, ((Shape(256, 64, 10), 8), (Shape(320, 64, 16), 6), (Shape(192, 64, 6), 12))),),
     "device": (
         Part(0.3, ((Shape(192, 64, 6), 128), (Shape(256, 64, 10), 96), (Shape(96, 64, 16), 128))),
         Part(0.75, ((Shape(512, 128, 20), 32), (Shape(320, 64, 12), 64), (Shape(256, 64, 32), 48))),
@@ -48,6 +49,7 @@ PLANS["cpu"] = tuple(Part(p.until, tuple((s, max(4, n // 8)) for s, n in p.shape
 MEASURED = {
     "tiny": ((Shape(48, 16, 4), 16),),
     "pilot": ((Shape(96, 32, 6), 48),),
+    "tune": ((Shape(256, 64, 10), 64),),
     "device": ((Shape(256, 64, 10), 96), (Shape(512, 128, 20), 64)),
 }
 CHUNK = 4  # steps for which tables are drawn at once
@@ -224,7 +226,7 @@ class Training:
                 self.stage = stage
             part = plan[stage]
             shape, tables = part.shapes[self.step // CHUNK % len(part.shapes)]
-            waiting.append((shape, self._chunk(shape, tables, rate_at(share))))
+            waiting.append((shape, self._chunk(shape, tables, self.options.rate * rate_at(share))))
             if len(waiting) > 1:  # the device may lag by one chunk, not by more
                 self._note(*waiting.pop(0))
             now = time.monotonic()
@@ -410,6 +412,7 @@ def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--steps", type=int, help="plan by number of steps, not by seconds")
     parser.add_argument("--start", help="weights to start from, as npz")
+    parser.add_argument("--rate", type=float, default=1.0, help="largest learning rate, as a share of the usual one")
     parser.add_argument("--sizes", default="{}", help="sizes of the model, as JSON")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=0)
