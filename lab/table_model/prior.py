@@ -313,13 +313,13 @@ def _given(draw: Draw, right: Tensor, scores: Tensor, seen: Tensor, n_classes: T
     noise = draw.kind(NOISE_SHARES, tables)
     is_kind = {name: noise == i for i, name in enumerate(NOISES)}
     even = 0.9 * (1 - 1 / n_classes)
-    one_class = is_kind["pair"] | (is_kind["by class"] & (n_classes < 5)) | is_kind["boundary"]
+    one_class = is_kind["pair"] | is_kind["by class"] | is_kind["boundary"]
     most = torch.where(one_class, MOST_PAIR, even.clamp(max=MOST_SYMMETRIC))
     rate = most * draw.uniform(tables)
     to = _to_classes(draw, right, scores, n_classes, is_kind)
     chance = _chances(draw, right, scores, seen, rate, is_kind)
     # Beyond this a place would say more of the noise than of its rows.
-    limit = torch.where(is_kind["symmetric"], most, torch.where(n_classes == 2, 0.6, 0.75))
+    limit = torch.where(is_kind["symmetric"], most, torch.where(is_kind["by class"] | (n_classes == 2), 0.55, 0.7))
     is_wrong = draw.uniform(tables, rows) < torch.minimum(chance, limit[:, None]) * ~is_kind["none"][:, None]
     wrong = (to + draw.gumbel(tables, rows, MAX_CLASSES)).argmax(-1)
     return torch.where(is_wrong, wrong, right), noise
