@@ -163,7 +163,7 @@ def measure(options: argparse.Namespace) -> None:
     """Measure every method on every cell that has no result yet."""
     path: Path = options.results
     done = {(*r["cell"], r["method"]) for r in read(path)}
-    methods = [*OTHERS, *(f"transformer {w.parent.name}/{w.stem}" for w in options.weights)]
+    methods = [*OTHERS, *(named(w, options.bags) for w in options.weights)]
     for seed in range(options.seeds):
         for table in options.tables:
             data = None
@@ -183,13 +183,18 @@ def measure(options: argparse.Namespace) -> None:
                         file.write(json.dumps(record) + "\n")
 
 
+def named(weights: Path, bags: int) -> str:
+    """Return the name of the transformer with these weights."""
+    return f"transformer {weights.stem} x{bags}"
+
+
 def timed(method: str, options: argparse.Namespace, data: Split, given: Any, seed: int) -> dict[str, float]:
     """Return the scores of a method and its seconds of processor time."""
     start = time.process_time()
     if method in OTHERS:
         own, new = of_other(method, data, given, seed)
     else:
-        weights = next(w for w in options.weights if method == f"transformer {w.parent.name}/{w.stem}")
+        weights = next(w for w in options.weights if method == named(w, options.bags))
         own, new = of_transformer(weights, data, given, seed, options.bags)
     return scores(own, new, data, given) | {"seconds": time.process_time() - start}
 
