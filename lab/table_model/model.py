@@ -211,6 +211,16 @@ class TableModel(nn.Module):
         return logits[:, :context], logits[:, context:]
 
 
+def _varying(x: Tensor, is_categorical: Tensor, context: int) -> tuple[Tensor, Tensor]:
+    """Return the columns that have two values in the context, or all where none has."""
+    filled = x[:context].nan_to_num(0)
+    known = ~x[:context].isnan()
+    least = x[:context].masked_fill(~known, torch.inf).amin(0)
+    varies = ((filled > least) & known).any(0)
+    varies = varies if varies.any() else torch.ones_like(varies)
+    return x[:, varies], is_categorical[varies]
+
+
 @torch.no_grad()
 def predict(
     model: TableModel, x: Tensor, is_categorical: Tensor, given: Tensor, bags: int, generator: torch.Generator
@@ -222,10 +232,11 @@ def predict(
         x: Rows x columns, context rows first, NaN where missing, categories as numbers.
         is_categorical: A flag for each column.
         given: Classes of the context rows from 0, partly wrong. Their number is the largest of them plus one.
-        bags: Number of orders.
+        bags: Number of orders. A column with one value in the context is left out.
         generator: Draws the orders; a bag of a wide table has MOST_COLUMNS of its columns.
     """
     n_classes, context = int(given.max()) + 1, len(given)
+    x, is_categorical = _varying(x, is_categorical, context)
     total = torch.zeros(len(x), n_classes)
     for _ in range(bags):
         columns = torch.randperm(x.shape[1], generator=generator)[:MOST_COLUMNS]

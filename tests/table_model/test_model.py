@@ -95,3 +95,17 @@ def test_predictions_are_probabilities_of_the_callers_classes(model):
     torch.testing.assert_close(torch.cat([own, new]).sum(1), torch.ones(40))
     # At first a context row's label adds e to its own class, before anything is learnt.
     assert own[torch.arange(30), given].mean() > 1 / 3
+
+
+def test_a_column_with_one_value_changes_no_prediction(model):
+    x = torch.randn(40, 6)
+    x[3, 2] = torch.nan
+    given = torch.arange(30) % 3
+    flags = torch.zeros(6, dtype=torch.bool)
+    before = predict(model, x, flags, given, 2, torch.Generator().manual_seed(0))
+    constant = torch.full((40, 1), 7.0)
+    constant[35] = 8.0  # new rows do not count
+    constant[4] = torch.nan
+    wider = torch.cat([x, constant], 1)
+    after = predict(model, wider, torch.zeros(7, dtype=torch.bool), given, 2, torch.Generator().manual_seed(0))
+    assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
