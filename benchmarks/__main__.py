@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks import bandwidth, claims, first_call, grid, head, memory, page, scaling
+from benchmarks import bandwidth, claim_list, claims, first_call, grid, head, memory, page, scaling
 from mgce.runs.machine import describe
 
 STAGES = "1 tests, 2 linear heads, 3 losses, 4 training"
@@ -34,7 +34,7 @@ def main() -> None:
     devices.add_parser("claims", help="every figure of README and of the pages, beside its record")
     options = parser.parse_args()
     if options.device == "claims":
-        claims.main()
+        claims.main(claim_list.ENTRIES)
         return
     if options.device == "gpu":
         _on_gpu(options.stage or [1, 2, 3, 4], 60 * options.minutes, options.out)

@@ -132,11 +132,10 @@ def test_figures_are_numbers_a_reader_sees_and_no_names():
 
 def test_the_command_prints_each_figure_beside_its_record_and_fails_where_one_has_none(monkeypatch, capsys):
     claim = Claim("docs/a.md", "It reaches {} %", "results/r.json", lambda: 91.54)
-    monkeypatch.setattr(claim_list, "ENTRIES", [claim])
     monkeypatch.setattr(claims, "pages", lambda: {"docs/a.md": HEAD + "It reaches 91.5 %.\n"})
-    claims.main()
+    claims.main([claim])
     assert re.search(r" 3 +91\.5 +91\.540 +results/r\.json\n", capsys.readouterr().out)
     monkeypatch.setattr(claims, "pages", lambda: {"docs/a.md": HEAD + "It reaches 91.5 % or 3.\n"})
     with pytest.raises(SystemExit):
-        claims.main()
+        claims.main([claim])
     assert "line 3: 3 has no record" in capsys.readouterr().out

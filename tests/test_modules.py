@@ -125,7 +125,6 @@ TESTED_IN = {
     "runs/scratch": "runs/test_migration.py",
     "runs/study": "experiments/paper/test_items.py",
     "runs/summary": "experiments/benchmark/test_report.py",
-    "runs/tables": "experiments/paper/test_tabular.py",
 }
 
 
