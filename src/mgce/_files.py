@@ -55,9 +55,14 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in NO_ROOM or error.filename == str(path):
+        if error.errno not in NO_ROOM or _names_a_file(error):
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _names_a_file(error: OSError) -> bool:
+    """Return whether an error names a file that the caller knows, and not a temporary one."""
+    return error.filename is not None and _PREFIX not in str(error.filename)
 
 
 def write_files(directory: Path, files: Mapping[str, bytes]) -> None:

@@ -29,13 +29,23 @@ LOGITS = torch.linspace(-2, 2, 40).view(4, 10)
 TARGET = torch.tensor([0, 3, 6, 9])
 
 
-def right(logits: Tensor, arguments: LossArguments, *, want_grad=True, inplace=False, grad_dtype=None):
+def right(
+    logits: Tensor,
+    arguments: LossArguments,
+    *,
+    want_grad=True,
+    inplace=False,
+    grad_dtype=None,
+    divisor=None,
+    roots=None,
+):
     """Compute what the kernel should, by that of the CPU."""
     target, weight, *others = arguments
     target = target.float() if target.is_floating_point() else target
     loss, grad = cpu.loss_and_grad(logits.float(), LossArguments(target, weight, *others))
     if not want_grad:
         return loss, None
+    grad = grad if divisor is None else grad / divisor
     return loss, logits.copy_(grad) if inplace else grad.to(grad_dtype or logits.dtype)
 
 

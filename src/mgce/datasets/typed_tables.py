@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgce._arrow_sizes import PARQUET_ROWS, check_arrow, check_parquet, memory_of
 from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
-from mgce.datasets.column_types import frame_of, of_arrow, of_values
+from mgce.datasets.column_types import frame_of, of_arrow, of_values, plain
 from mgce.datasets.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.datasets.file_kinds import ARROW, EXCEL, PARQUET, ZIP
 from mgce.datasets.reading import SHEETS, Reading
@@ -207,7 +207,7 @@ def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     named = [level for level, name in enumerate(frame.index.names) if name is not None]
     all_named = len(named) == frame.index.nlevels
     if named:
-        frame = frame.reset_index(level=named, allow_duplicates=True)
+        frame = plain(frame.reset_index(level=named, allow_duplicates=True))
     if all_named:
         return frame, []
     sentence = (

@@ -27,8 +27,8 @@ class Sample:
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
     right: IntArray | None = None  # (n,), the labels that were looked up; None if there are none
     looked_up_with: FloatArray | None = None  # (n,), the probability of each of these; None if it is the same for all
-    again: IntArray | None = None  # (n,), the labels of second looks; None if there are none
     looks: IntArray | None = None  # the rows that were looked up, in this order, for a bound at every look; or None
+    again: IntArray | None = None  # (n,), the labels of second looks; None if there are none
 
     @property
     def n_classes(self) -> int:

@@ -223,13 +223,16 @@ def test_a_run_on_images_records_the_last_epoch_and_keeps_its_logits(tmp_path, m
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 def test_a_run_with_images_held_out_records_the_epoch_that_their_noisy_labels_choose(tmp_path):
     pytest.importorskip("lightning")
-    run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise_rate=0.6)
-    (record,) = run.run(Place(precision="32-true", logits=tmp_path / "logits"))
-    noisy, test = record["validation_accuracy_by_epoch"], record["test_accuracy_by_epoch"]
-    assert len(noisy) == len(test) == 6 and np.argmax(noisy) < 5  # or the epoch would be the last one anyway
-    assert record["accuracy"] == pytest.approx(test[np.argmax(noisy)], abs=1e-4)
-    assert abs(record["accuracy"] - test[-1]) > 1e-3
-    assert max(noisy) < 0.6 < max(test)  # four in ten of the labels held out are right
+    apart = []
+    for seed in range(3):
+        run = replace(RUN, epochs=6, lr=0.3, validation_size=0.2, noise_rate=0.6, seed=seed)
+        (record,) = run.run(Place(precision="32-true", logits=tmp_path / "logits"))
+        noisy, test = record["validation_accuracy_by_epoch"], record["test_accuracy_by_epoch"]
+        assert len(noisy) == len(test) == 6
+        assert record["accuracy"] == pytest.approx(test[np.argmax(noisy)], abs=1e-4)
+        assert max(noisy) < 0.6 < max(test)  # four in ten of the labels held out are right
+        apart.append(abs(record["accuracy"] - test[-1]))
+    assert max(apart) > 1e-3  # or the epoch would be the last one anyway, on every processor
 
 
 def test_a_run_on_a_table_records_every_seed_and_keeps_its_logits(tmp_path):
