@@ -54,7 +54,9 @@ def steps(seen):
 
     def look(optimizer, args, kwargs):
         (group,) = optimizer.param_groups
-        seen.append((torch.linalg.vector_norm(torch.cat([p.grad.flatten() for p in group["params"]])), group["lr"]))
+        seen.append(
+            (torch.linalg.vector_norm(torch.cat([p.grad.double().flatten() for p in group["params"]])), group["lr"])
+        )
 
     handle = register_optimizer_step_post_hook(look)
     try:
