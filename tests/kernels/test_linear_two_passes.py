@@ -20,6 +20,7 @@ from triton_truth import DEVICE, check_same
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, where the interpreter divides by zero
 
 N, D, K = 7, 8, 150
+KINDS = ("labels", "ignored", "probs")
 EPS = torch.finfo(torch.bfloat16).eps
 
 
@@ -62,10 +63,16 @@ def check(
         assert ((one.double() - exact).abs() <= 2 * EPS * size + EPS * exact.abs()).all()
 
 
+EVERY_OPTION = list(itertools.product(("tiles", "small_lists", "small_chunks"), ("mean", "sum", "none"), KINDS))
+QUICKER = (("tiles", "mean", "ignored"), ("small_lists", "none", "labels"), ("small_chunks", "sum", "probs"))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("target_kind", ["labels", "ignored", "probs"])
+@pytest.mark.parametrize(
+    ("way", "reduction", "target_kind"),
+    [pytest.param(*one, marks=[] if one in QUICKER else pytest.mark.nightly) for one in EVERY_OPTION],
+    indirect=["way"],
+)
 def test_every_option_against_float64(way: str, reduction: str, target_kind: str) -> None:
     for bias, weighted, smoothing in itertools.product((False, True), (False, True), (0.0, 0.1)):
         batch, options = problem(target_kind, bias, weighted), LossOptions(-100, reduction, smoothing)
