@@ -255,7 +255,7 @@ CASES = {
     "certify, any noise": certified(noise_type="any", **RATE),
     "certify, known matrix": certified(transition=T),
     "certify, looked-up rows": lambda r: risk.certify(
-        r.y, r.h, beta=1.4, checked=(np.flatnonzero(r.group % 3 == 0), r.y[r.group % 3 == 0])
+        r.y, r.h, beta=1.4, checked=(np.flatnonzero(r.group % 3 == 0), ((r.y + r.group % 2) % K)[r.group % 3 == 0])
     ),
     "certify, groups": lambda r: risk.certify(r.y, r.h, beta=1.4, groups=r.group),
     "certify_each, label": each("label"),
