@@ -9,6 +9,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy
 import pytest
 import torch
+from hypothesis import settings
+
+from web_pages import CHROMIUM
+
+# No deadline: a busy machine is not a wrong answer.
+settings.register_profile("mgce", deadline=None, derandomize=True, max_examples=60)
+settings.load_profile("mgce")
 
 # Each module of mgce.integrations needs the library of its name, and some another.
 INTEGRATIONS = {
@@ -25,6 +32,8 @@ collect_ignore_glob = [
     for name, libraries in INTEGRATIONS.items()
     if any(importlib.util.find_spec(library) is None for library in libraries)
 ]
+# Programs of the lab that need what the development extra lacks, or a GPU.
+collect_ignore_glob += ["lab/src/mgce_lab/studies/*", "lab/src/mgce_lab/soak/*", "lab/src/mgce_lab/table_model/*"]
 if importlib.util.find_spec("triton") is None:
     collect_ignore_glob += ["src/mgce/kernels/cuda_[!p]*.py", "tests/kernels/compile_worker.py"]
 elif not torch.cuda.is_available():
@@ -49,3 +58,20 @@ def two_recipes():
     yield
     RECIPES.clear()
     RECIPES.update(every)
+
+
+@pytest.fixture(autouse=True)
+def _fixed_seed():
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def browser():
+    """Chromium, driven from Python; skipped where either is missing."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    if CHROMIUM is None:
+        pytest.skip("needs Chromium")
+    with sync_api.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()

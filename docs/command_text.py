@@ -12,8 +12,10 @@ from typing import Any
 
 from typer.core import TyperArgument
 
-from mgce.cli.commands import load_command
+from mgce.cli import commands
+from mgce_lab.cli import commands as lab_commands
 
+PROGRAMS = {"mgce": commands.Program, "mgce-lab": lab_commands.Program}
 KINDS = {Path: "PATH", int: "N", float: "NUMBER", str: "TEXT"}
 FIRST = "Options"  # the heading of those that the command puts under none
 # A default in words ends a help text in square brackets.
@@ -41,10 +43,16 @@ class Parameter:
         return f"- `{self.name}`: {said}" if self.group is None else f"```{{option}} {self.name}\n{said}\n```"
 
 
+def program(command: str) -> str:
+    """Return the name of the program that has a command."""
+    return next(name for name, group in PROGRAMS.items() if command in group.sentences)
+
+
 def parameters(command: str) -> list[Parameter]:
     """Return the arguments and options of a command in the order in which it lists them."""
-    hints = typing.get_type_hints(getattr(import_module(f"mgce.cli.{command}"), command))
-    shown = [one for one in load_command(command).params if one.name in hints and not getattr(one, "hidden", False)]
+    group = PROGRAMS[program(command)]
+    hints = typing.get_type_hints(getattr(import_module(f"{group.package}.{command}"), command))
+    shown = [one for one in group.load(command).params if one.name in hints and not getattr(one, "hidden", False)]
     return [_parameter(one, hints[one.name]) for one in shown]
 
 
@@ -83,7 +91,7 @@ def synopsis(command: str) -> str:
     taken = parameters(command)
     words = [one.name for one in taken if one.group is None or one.required]
     options = [] if len(words) == len(taken) else ["[OPTIONS]"]
-    return " ".join(["mgce", command, *words, *options])
+    return " ".join([program(command), command, *words, *options])
 
 
 def page(command: str) -> str:
@@ -91,8 +99,8 @@ def page(command: str) -> str:
     taken = parameters(command)
     parts = [
         f"```sh\n{synopsis(command)}\n```",
-        _literal(load_command(command).help),
-        f"```{{program}} mgce {command}\n```",
+        _literal(PROGRAMS[program(command)].load(command).help),
+        f"```{{program}} {program(command)} {command}\n```",
     ]
     parts += ["\n".join(one.markdown for one in taken if one.group is None)]
     for group in dict.fromkeys(one.group for one in taken if one.group is not None):

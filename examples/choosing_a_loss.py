@@ -4,7 +4,7 @@ Choosing a loss
 
 Five losses, three noise rates, one network: which one is best depends on how many labels are wrong. Each loss is made
 by its name, with its default parameters, and all have one learning rate. On your own data, tune before you conclude
-anything: `mgce compare` does.
+anything: `mgce-lab compare` does.
 
 Runs in seconds: `python examples/choosing_a_loss.py`.
 """

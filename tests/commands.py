@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from mgce.cli import main
+from mgce_lab.cli.commands import COMMANDS as LAB
 
 
 @dataclass(frozen=True)
@@ -21,17 +22,27 @@ class Done:
 
 
 def mgce(*arguments: object, folder: Path, columns: int = 100) -> Done:
-    """Run `mgce` in a folder, on a terminal that is so wide."""
+    """Run a command of `mgce`, or of `mgce-lab` if that has it, in a folder, on a terminal that is so wide."""
+    return run(program_of(*arguments[:1]), *arguments, folder=folder, columns=columns)
+
+
+def program_of(command: object = None) -> str:
+    """Return the name of the program that has a command."""
+    return "mgce-lab" if command in LAB else "mgce"
+
+
+def run(program: str, *arguments: object, folder: Path, columns: int = 100) -> Done:
+    """Run a program, `mgce` or `mgce-lab`, in a folder, on a terminal that is so wide."""
     output, errors, before = io.StringIO(), io.StringIO(), Path.cwd()
     os.chdir(folder)
     try:
         with (
-            mock.patch.object(sys, "argv", ["mgce", *map(str, arguments)]),
+            mock.patch.object(sys, "argv", [program, *map(str, arguments)]),
             mock.patch.dict(os.environ, COLUMNS=str(columns)),
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
         ):
-            main.main()
+            main.run(f"{program.replace('-', '_')}.cli.commands")
     except SystemExit as stopped:
         return Done(int(stopped.code or 0), output.getvalue(), errors.getvalue())
     finally:

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 
 import commands
-from mgce.cli.commands import COMMANDS, EXAMPLES, PANELS, load_command
+from mgce.cli.commands import Program
+from mgce_lab.cli.commands import Program as LabProgram
 
 DOCS = Path(__file__).parents[1] / "docs"
+PROGRAMS = {"mgce": Program, "mgce-lab": LabProgram}
+COMMANDS = [(name, command) for name, group in PROGRAMS.items() for command in group.sentences]
 
 
 @pytest.fixture(scope="module")
@@ -24,43 +27,51 @@ def command_text():
         yield module
 
 
+def shown(program, command, folder):
+    return commands.run(program, command, "--help", folder=folder, columns=200).stdout
+
+
 def test_every_command_has_a_page_that_the_list_names():
     written = {path.stem for path in (DOCS / "commands").glob("*.md")}
     listed = (DOCS / "commands.md").read_text()
-    assert written == set(COMMANDS) == set(re.findall(r"\(commands/(\w+)\.md\)", listed))
-    assert [name for name in COMMANDS if f"\ncommands/{name}\n" in listed] == list(COMMANDS)
+    names = [command for _, command in COMMANDS]
+    assert written == set(names) == set(re.findall(r"\(commands/(\w+)\.md\)", listed))
+    assert re.findall(r"^commands/(\w+)$", listed, re.MULTILINE) == names
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_page_shows_every_option_of_the_help(command, command_text, tmp_path):
+@pytest.mark.parametrize(("program", "command"), COMMANDS)
+def test_a_page_shows_every_option_of_the_help(program, command, command_text, tmp_path):
     page = (DOCS / f"commands/{command}.md").read_text()
-    assert page.startswith(f"# mgce {command}\n") and f"```{{command}} {command}\n" in page
-    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
-    options = set(re.findall(r"^│ \*? *(--[\w-]+)", shown, re.MULTILINE)) - {"--help"}
+    assert page.startswith(f"# {program} {command}\n") and f"```{{command}} {command}\n" in page
+    options = set(re.findall(r"^│ \*? *(--[\w-]+)", shown(program, command, tmp_path), re.MULTILINE)) - {"--help"}
     assert set(re.findall(r"^```\{option\} (--[\w-]+)", command_text.page(command), re.MULTILINE)) == options
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_help_ends_with_an_example_that_the_command_takes(command, tmp_path):
-    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
-    assert shown.rstrip().endswith(f"Example: {EXAMPLES[command]}")
-    name, called, *arguments = shlex.split(EXAMPLES[command])
-    assert (name, called) == ("mgce", command)
-    load_command(command).make_context(command, arguments)  # raises on an option or an argument too many or too few
+@pytest.mark.parametrize(("program", "command"), COMMANDS)
+def test_a_help_ends_with_an_example_that_the_command_takes(program, command, tmp_path):
+    example = PROGRAMS[program].examples[command]
+    assert shown(program, command, tmp_path).rstrip().endswith(f"Example: {example}")
+    name, called, *arguments = shlex.split(example)
+    assert (name, called) == (program, command)
+    # Raises on an option or an argument too many or too few.
+    PROGRAMS[program].load(command).make_context(command, arguments)
 
 
-@pytest.mark.parametrize("command", ["fit", "compare", "benchmark", "reproduce", "certify"])
-def test_a_long_help_has_headings(command, tmp_path):
-    shown = commands.mgce(command, "--help", folder=tmp_path, columns=200).stdout
-    headings = re.findall(r"^╭─ (.+?) ─", shown, re.MULTILINE)
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [("mgce", "fit"), ("mgce", "certify"), *(("mgce-lab", name) for name in ("compare", "benchmark", "reproduce"))],
+)
+def test_a_long_help_has_headings(program, command, tmp_path):
+    headings = re.findall(r"^╭─ (.+?) ─", shown(program, command, tmp_path), re.MULTILINE)
     assert headings[:2] == ["Arguments", "Options"] and len(headings) >= 5
-    assert len(headings) == len(set(headings)) and set(headings[2:]) <= set(PANELS)
+    assert len(headings) == len(set(headings)) and set(headings[2:]) <= set(PROGRAMS[program].panels)
 
 
 def test_every_option_under_a_heading_is_one_of_some_command():
-    options = {option.name for command in COMMANDS for option in load_command(command).params}
-    placed = [name for names in PANELS.values() for name in names]
-    assert set(placed) <= options and len(placed) == len(set(placed))
+    options = {option.name for program, command in COMMANDS for option in PROGRAMS[program].load(command).params}
+    for group in PROGRAMS.values():
+        placed = [name for names in group.panels.values() for name in names]
+        assert set(placed) <= options and len(placed) == len(set(placed))
 
 
 def test_defaults_groups_and_literals(command_text):

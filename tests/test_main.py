@@ -22,7 +22,7 @@ main()
 def test_the_package_runs_as_a_module(tmp_path):
     result = subprocess.run([sys.executable, "-m", "mgce", "--help"], capture_output=True, text=True, cwd=tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "reproduce" in result.stdout and "certify" in result.stdout
+    assert "predict" in result.stdout and "certify" in result.stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="another kind of signals")

@@ -24,10 +24,10 @@ from mgce._row_order import content_order
 from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
 from mgce.estimators import stochastic
-from mgce.experiments import compare
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.noise.confident import confident_labels
 from mgce.risk import UncertaintySet
+from mgce_lab.compare import compare
 
 N, K, D = 150, 3, 4
 RATE = {"noise_rate": 0.1}
@@ -398,7 +398,7 @@ ELSEWHERE = {
     "predict": "row by row: tests/tables",
     "review": "tests/review/test_sheet.py",
     "fit_shards": "tests/estimators/test_shards.py: folds follow the order of the rows",
-    "train": "tests/tables/test_image_fit.py",
+    "train": "lab/tests/images/test_image_fit.py",
     "embed": "row by row: tests/encoders/test_embedding.py",
     "clean": "tests/cli/test_clean.py",
 }

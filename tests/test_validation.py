@@ -6,9 +6,7 @@ import pytest
 from mgce import certify
 from mgce._validation import NAMES_IN_ERRORS, check_choice, check_fraction, listed, nearest, unknown_name
 from mgce.cli.noise_options import parse_rate
-from mgce.datasets import load, load_images
 from mgce.datasets.table_files import require_column
-from mgce.experiments.methods import at_betas
 from mgce.losses.presets import robust_loss
 from mgce.tables.columns import Columns
 from mgce.tables.fit import FitPlan, run
@@ -61,11 +59,7 @@ FRAME = pd.DataFrame({"age": [1, 2] * 20, "city": ["a", "b"] * 20, "churned": ["
         (lambda: Columns.of(FRAME, "churn"), "churned"),
         (lambda: Columns.of(FRAME, "churned").select(FRAME.rename(columns={"age": "Age"})), "Age"),
         (lambda: require_column(FRAME, "agee", "by"), "age"),
-        (lambda: load("iriss"), "iris"),
-        (lambda: load_images("mnits"), "mnist"),
         (lambda: robust_loss("gec", "cifar10"), "gce"),
-        (lambda: at_betas("mgec", (1.4,)), "mgce"),
-        (lambda: at_betas("mgec@2", (1.4,)), "mgce"),
         (lambda: certify([0, 1], [[0.5, 0.5]] * 2, noise_type="symetric"), "symmetric"),
     ],
 )

@@ -16,7 +16,7 @@ import mgce.metrics
 import mgce.noise
 import mgce.risk
 import mgce.sets
-from mgce.cli.commands import COMMANDS, load_command
+from mgce.cli.commands import COMMANDS, Program
 
 MODULES = (mgce, mgce.functional, mgce.datasets, mgce.estimators, mgce.metrics, mgce.noise, mgce.risk, mgce.sets)
 CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_predictions_stand_before_targets_where_torch_has_them_so_and_after_them
 
 def options():
     for name in COMMANDS:
-        for parameter in load_command(name).params:
+        for parameter in Program.load(name).params:
             for option in parameter.opts:
                 yield name, option, getattr(parameter, "help", None) or ""
 

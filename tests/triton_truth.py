@@ -24,8 +24,8 @@ import triton
 
 from mgce.kernels import cuda
 from mgce.kernels.options import LossArguments, LossOptions
-from soak import measure
-from soak import truth as extended
+from mgce_lab.soak import measure
+from mgce_lab.soak import truth as extended
 
 if DEVICE == "cpu" and tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9):
     pytest.skip("the interpreter of this Triton does not know NumPy 2.4", allow_module_level=True)

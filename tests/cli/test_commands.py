@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mgce import __version__
-from mgce.cli.commands import COMMANDS, load_command
+from mgce.cli.commands import COMMANDS, Program
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
@@ -20,7 +20,7 @@ def test_help_lists_every_command(mgce, option):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_imported_by_its_name_and_says_what_the_list_says(mgce, name):
-    assert load_command(name).help.startswith(COMMANDS[name])
+    assert Program.load(name).help.startswith(COMMANDS[name])
     code, output, _ = mgce(name, "-h")
     assert code == 0 and COMMANDS[name].split()[0] in output
 

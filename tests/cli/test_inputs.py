@@ -9,11 +9,13 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mgce.cli.commands import COMMANDS
-from mgce.datasets import uci, uci_copies
-from mgce.datasets.registry import FOLDERS
-from mgce.datasets.sources import Source
+from mgce.cli.commands import Program
+from mgce_lab.cli.commands import Program as LabProgram
+from mgce_lab.data import uci, uci_copies
+from mgce_lab.data.registry import FOLDERS
+from mgce_lab.data.sources import Source
 
+PACKAGES = {command: group.package for group in (Program, LabProgram) for command in group.sentences}
 # Every parameter of a command that is a path stands in one of these; so a new one has to be named, and is then tried.
 READ = {"annotations", "model", "source", "suspects", "table", "target_file", "transition"}
 WRITTEN = {"cleaned", "json_file", "mended", "out", "to_check"}
@@ -44,14 +46,14 @@ REFUSED = "serves for nothing else"
 
 def parameters(command):
     """Return the names of the parameters of a command that are paths, and of those that are texts."""
-    hints = typing.get_type_hints(getattr(import_module(f"mgce.cli.{command}"), command))
+    hints = typing.get_type_hints(getattr(import_module(f"{PACKAGES[command]}.{command}"), command))
     of = {name: {hint, *typing.get_args(hint)} for name, hint in hints.items() if name != "return"}
     return [{name for name, types in of.items() if types & wanted} for wanted in ({Path}, {str, list[str]})]
 
 
 def pairs():
     """Yield every output of every command with every input and every other output of it."""
-    for command in COMMANDS:
+    for command in PACKAGES:
         paths, texts = parameters(command)
         written = sorted(paths & WRITTEN)
         read = sorted(paths & READ | texts & TEXTS_OF_FILES) + ["dataset"] * (command == "compare")
@@ -80,7 +82,7 @@ def typed(command, options):
     ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PACKAGES)
 def test_every_parameter_is_known_to_name_a_file_or_none(command):
     paths, texts = parameters(command)
     assert paths <= READ | WRITTEN | OF_FOLDERS

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.datasets import load
+from mgce.datasets import read_table
 from mgce.datasets.separators import SEPARATORS
 from mgce.datasets.table_files import STDIN, is_table, read_accounted, read_frame, table_name
 from mgce.datasets.text_tables import MISSING, TextFormat
@@ -94,11 +94,11 @@ def test_other_files_are_no_tables(name):
 def test_rows_without_a_class_are_counted_and_columns_dropped(tmp_path):
     rows = "".join(f"{i};{i % 3};{'NA' if i % 2 else 'yes'}\n" for i in range(20))
     (tmp_path / "t.csv").write_text("a;b;class\n" + rows + "1;1;\n")
-    table = load(str(tmp_path / "t.csv"), "class", drop=["b"])
+    table = read_table(tmp_path / "t.csv", "class", drop=["b"])
     assert table.classes == ("NA", "yes") and table.unlabelled == 1
     assert list(table.features.columns) == ["a"] and len(table.features) == 20
     with pytest.raises(ValueError, match=r"Expected `drop` to be a column of t.csv \(a, b, class\), but got 'c'"):
-        load(str(tmp_path / "t.csv"), "class", drop=["c"])
+        read_table(tmp_path / "t.csv", "class", drop=["c"])
 
 
 def test_what_is_no_text_is_written_as_it_is():

@@ -1,10 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_digits
 
 from mgce import _limits
-from mgce.datasets import load, preprocessor, read_table, tables, typed_tables
+from mgce.datasets import preprocessor, read_table, tables, typed_tables
 from mgce.datasets.table_files import read_frame
 
 
@@ -23,24 +24,10 @@ def frame():
 def test_csv_and_parquet_give_the_same_table(tmp_path, frame, suffix):
     path = tmp_path / f"people.{suffix}"
     frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-    table = load(str(path), "class")
+    table = read_table(path, "class")
     assert table.name == "people" and table.classes == ("no", "yes")
     assert table.target.tolist() == [0, 1] * 10
     assert list(table.features.columns) == ["age", "job"]
-
-
-@pytest.mark.parametrize("name", ["digits", "iris", "wine", "breast_cancer"])
-def test_named_data_sets_are_those_of_scikit_learn(name):
-    table = load(name)
-    assert len(table.features) == len(table.target) and len(table.classes) >= 2
-    assert set(np.unique(table.target)) == set(range(len(table.classes)))
-
-
-def test_digits_keep_their_labels():
-    table = load("digits")
-    expected = load_digits()
-    assert [int(table.classes[y]) for y in table.target] == expected.target.tolist()
-    np.testing.assert_array_equal(table.features.to_numpy(), expected.data)
 
 
 def test_preprocessor_learns_from_training_rows_only(frame):
@@ -79,15 +66,11 @@ def test_files_that_are_no_tables(tmp_path):
         with pytest.raises(ValueError, match=f"Expected `dataset` to be a table, but {name} could not be read: .+"):
             read_table(tmp_path / name, "class")
     with pytest.raises(FileNotFoundError, match="Expected `dataset` to be the path of a file that exists"):
-        load("nowhere.csv", "class")
+        read_table(Path("nowhere.csv"), "class")
     with pytest.raises(ValueError, match="Expected `target` to name the column"):
         path = tmp_path / "t.csv"
         path.write_text("a,b\n1,2\n")
-        load(str(path))
-    with pytest.raises(ValueError, match="Expected `dataset` to be one of 'digits'"):
-        load("minst")
-    with pytest.raises(ValueError, match="Expected `target` to be left out"):
-        load("iris", "species")
+        read_table(path, None)
 
 
 def test_a_parquet_file_is_read_as_pandas_reads_it(tmp_path):

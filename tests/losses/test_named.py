@@ -134,10 +134,10 @@ import mgce.losses
 mgce.losses.__path__.append(sys.argv[1])
 import torch
 from mgce import robust_loss
-from mgce.cli.compare import KNOWN, parse_methods
-from mgce.cli.main import main
-from mgce.experiments.benchmark.protocols import PROTOCOLS, Request, plan
-from mgce.experiments.methods import Method
+from mgce_lab.cli.compare import KNOWN, parse_methods
+from mgce_lab.cli.main import main
+from mgce_lab.protocols.protocols import PROTOCOLS, Request, plan
+from mgce_lab.engine.methods import Method
 from mgce.losses.presets import LOSSES, preset
 
 logits, target = torch.tensor([[1.0, 0.0]]), torch.tensor([1])
@@ -147,7 +147,8 @@ for protocol in PROTOCOLS:
     runs = plan(protocol, Request(seeds=1))
     planned[protocol] = "cube" in {name for run in runs for name in run.hyperparameters}
 table, out = runpy.run_path(sys.argv[3])["table"](), sys.argv[2]
-sys.argv = ["mgce", "compare", "wine", *"--methods cube --epochs 1 --hidden 2 --seeds 1 --quiet --out-dir".split(), out]
+options = "--methods cube --epochs 1 --hidden 2 --seeds 1 --quiet --out-dir"
+sys.argv = ["mgce-lab", "compare", "wine", *options.split(), out]
 try:
     code = main()
 except SystemExit as error:

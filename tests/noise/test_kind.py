@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from benchmarks.noise_kind import CLASSES, NETWORKS, drawn, kinds
 from scipy.stats import binom, binomtest, combine_pvalues
 
 from mgce.noise import kind as module
 from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN, kind_of_predictions
 from mgce.noise.share import NoiseShare, share_of_predictions
+from mgce_lab.studies.noise_kind import CLASSES, NETWORKS, drawn, kinds
 
 DRAWS = 200
 SUPPORTED, UNSUPPORTED = (NoiseShare(0.3, 0.2, 0.4, 0.2, 0.4, known, "", 0.4, 800, 0.05) for known in (True, False))

@@ -10,7 +10,7 @@ import torch
 
 import worst_rows
 from mgce.numerics import budget, root
-from soak import truth
+from mgce_lab.soak import truth
 
 RECORD = json.loads(worst_rows.FILE.read_text())
 LARGEST = 2**17  # classes of a row that is replayed; the 2^31 of the last column would take 8 GiB

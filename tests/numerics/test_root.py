@@ -13,7 +13,7 @@ import oracle
 from hard_rows import hard_rows
 from mgce import _validation
 from mgce.numerics import root
-from soak import families
+from mgce_lab.soak import families
 
 BETAS = [1.0, 1.02, 1.05, 1.18, 1.4, 1.5, 2.0, 3.0, 4.0, 5.0, 11.0, 20.0, 100.0, 1e4, 1e6, 1e9, 1e18]
 inf = math.inf

@@ -14,7 +14,7 @@ import pytest
 from mgce.sets import ConformalSets
 from mgce.tables.model import TableModel
 from mgce.tables.rebuilt import build_sets
-from soak import forged_models
+from mgce_lab.soak import forged_models
 
 ROOT = Path(__file__).parents[2]
 # In a process of its own for each file: at most 1 GB beyond what the libraries take, 30 seconds, and a list of what it
@@ -24,7 +24,7 @@ import json, os, resource, signal, sys
 from pathlib import Path
 import numpy as np
 from mgce.tables.model import TableModel
-from soak import forged_models
+from mgce_lab.soak import forged_models
 
 frame = forged_models.frame()
 good = Path(sys.argv[1])

@@ -18,8 +18,8 @@ from mgce.cli.fit_files import FitFiles
 from mgce.cli.outputs import Quiet, check_folder, check_outputs
 from mgce.cli.terminal import Terminal
 from mgce.datasets.written_tables import to_csv
-from mgce.experiments.demo import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
 from mgce.tables.fit_plan import FitPlan
+from mgce.tables.known_table import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
 
 # With 40 % of the labels of two classes wrong, the bound from a hundred rows is above 50 % and says nothing; with 20 %
 # all methods are near one another.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgce.runs.machine import describe, gpu_kernels
+from mgce._machine import describe, gpu_kernels
 
 
 def env() -> None:

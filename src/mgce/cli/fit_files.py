@@ -9,12 +9,12 @@ from pathlib import Path
 import pandas as pd
 
 from mgce._files import write_files
+from mgce._machine import describe
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.outputs import check_outputs, check_table
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
-from mgce.runs.machine import describe
 from mgce.tables import report
 from mgce.tables.annotations import Annotated
 from mgce.tables.embeddings import COLUMN

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mgce.cli.list_options import parse_names
-from mgce.datasets.registry import FOLDERS
-from mgce.datasets.sources import DataSource
 from mgce.encoders.feature_files import NPY, sidecar
 from mgce.encoders.inputs import pictures_in
 
@@ -27,9 +25,3 @@ def files_of_encoder(encoder: str | None) -> list[Path]:
     """Return the files of an encoder in a local folder; none of one with another name."""
     names = [] if encoder is None else [encoder, encoder.partition(":")[2]]
     return [path for name in names if name and Path(name).is_dir() for path in Path(name).rglob("*") if path.is_file()]
-
-
-def files_of_data(data_dir: Path | None) -> list[Path]:
-    """Return the local copies of published tables."""
-    data = DataSource(data_dir).folder
-    return [path for name in FOLDERS for path in (data / name).rglob("*") if path.is_file()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 from mgce._files import NO_ROOM
@@ -12,7 +13,12 @@ from mgce.cli.interrupt import one_line_if_interrupted
 
 
 def main() -> None:
-    """Run the command line. An error in the input prints one sentence to standard error and exits with code 2."""
+    """Run the command line of `mgce`."""
+    run("mgce.cli.commands")
+
+
+def run(commands: str) -> None:
+    """Run the program `app` of a module; an error in the input prints one sentence, and exits with code 2."""
     for stream in (sys.stdout, sys.stderr):
         # Show characters that the encoding cannot write as \u0434: that of a pipe on Windows lacks most letters.
         if isinstance(stream, io.TextIOWrapper):
@@ -25,7 +31,8 @@ def main() -> None:
             sys.exit(2)
     with one_line_if_interrupted():
         from mgce._text import printable
-        from mgce.cli.commands import app
+
+        app = import_module(commands).app
 
     try:
         try:

@@ -57,7 +57,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "torchmetrics":
             raise
-        raise ImportError(not_installed(f"{name} needs", "torchmetrics", "experiments")) from error
+        raise ImportError(not_installed(f"{name} needs", "torchmetrics", "lightning")) from error
     return getattr(streaming, name)
 
 

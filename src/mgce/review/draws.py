@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.training.seeds import derived_seed
+from mgce._seeds import derived_seed
 
 # Share of the draws that are of rows held out: their right labels bound the error of a model that was not trained on
 # them. Of a quarter of the rows held out, half of the draws make that bound as narrow as twice the draws among all

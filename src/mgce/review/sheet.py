@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mgce._seeds import derived_seed
 from mgce._text import html_text, printable, spreadsheet_cell
 from mgce._validation import expected
 from mgce.encoders.pictures import thumbnail
@@ -21,7 +22,6 @@ from mgce.pages.script_page import json_in_html, script_page
 from mgce.pages.web_page import STYLE
 from mgce.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.review.suspect_file import PICTURE, Suspect
-from mgce.training.seeds import derived_seed
 
 ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
 DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard

@@ -1,0 +1,1 @@
+"""The program `mgce-lab`: one file for each command."""

@@ -1,0 +1,8 @@
+"""Run the program `mgce-lab COMMAND`."""
+
+from mgce.cli.main import run
+
+
+def main() -> None:
+    """Run the command line of `mgce-lab`."""
+    run("mgce_lab.cli.commands")

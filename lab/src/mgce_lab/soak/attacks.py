@@ -1,0 +1,285 @@
+"""Small files made to run code, to crash or to fill the memory: each is opened in a process of its own, and used."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import io
+import json
+import lzma
+import os
+import resource
+import signal
+import struct
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgce_lab.soak import bombs, forged_models
+
+SECONDS = 60  # of the processor; on a busy machine it may take PATIENCE times as long
+PATIENCE = 5
+MODULES = (
+    "mgce.tables.model",
+    "mgce_lab.data.cifar_n",
+    "mgce.datasets.table_files",
+    "mgce.encoders.feature_files",
+    "pandas",
+    "skops.io",
+    "sklearn.tree",
+    "scipy.io",
+)
+MEMORY = 6 << 30  # beyond this the system itself ends the process
+LARGE_MB = 1500  # a file of at most some megabytes that takes more than this fills the memory
+
+
+def _node(loader: str, name: str, **content: Any) -> dict[str, Any]:
+    module, _, kind = name.rpartition(".")
+    return {"__class__": kind, "__module__": module, "__loader__": loader, **content}
+
+
+TEXT = _node("JsonNode", "builtins.str", content='"a"', is_json=True)
+
+
+def _list(items: list[Any]) -> dict[str, Any]:
+    return _node("ListNode", "builtins.list", content=items)
+
+
+def _skops(schema: dict[str, Any], **members: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("schema.json", json.dumps({**schema, "protocol": 2, "_skops_version": "0.16.0"}))
+        for name, content in members.items():
+            archive.writestr(name.replace("_", "."), content)
+    return packed.getvalue()
+
+
+def _npy(shape: str, size: int) -> bytes:
+    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(size)
+
+
+def _load(path: Path) -> Any:
+    from mgce.estimators import load
+
+    return load(path).predict(np.ones((3, 2)))
+
+
+ARRAY = _node("NdArrayNode", "numpy.ndarray", type="numpy", file="a.npy")
+
+
+def _with_array(times: int, shape: str, size: int) -> bytes:
+    return _skops(_list([ARRAY] * times), a_npy=_npy(shape, size))
+
+
+def _shared_levels() -> bytes:
+    inner = {**TEXT, "__id__": 1}
+    for level in range(2, 62):
+        inner = {**_list([inner, {**_list([TEXT]), "__id__": level - 1}]), "__id__": level}
+    return _skops(inner)
+
+
+def _forged_tree() -> bytes:
+    import skops.io
+    from sklearn.tree import DecisionTreeClassifier
+
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    state = tree.tree_.__getstate__()
+    state["nodes"]["left_child"][0] = 1 << 40
+    state["nodes"]["right_child"][0] = 1 << 40
+    tree.tree_.__setstate__(state)
+    return skops.io.dumps(tree)
+
+
+def _random_state() -> bytes:
+    import skops.io
+
+    from mgce.estimators import MGCEClassifier
+
+    content = skops.io.dumps(MGCEClassifier(random_state=np.random.RandomState(0)))
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        schema = json.loads(archive.read("schema.json"))
+        members = {name: archive.read(name) for name in archive.namelist() if name != "schema.json"}
+    state = schema["content"]["content"]["random_state"]["content"]["content"]["state"]["content"]
+    state["pos"]["content"] = str((1 << 31) - 100)
+    (array,) = members.values()
+    state["key"]["file"] = "a.npy"
+    return _skops(schema, a_npy=array)
+
+
+def _predict(path: Path) -> Any:
+    from mgce.tables.model import TableModel
+
+    model = TableModel.load(path)
+    return model.predict(model.columns.select(forged_models.frame()))
+
+
+def _draw(path: Path) -> Any:
+    from mgce.estimators import load
+
+    return load(path).random_state.randint(10)
+
+
+def _idx(path: Path) -> Any:
+    from mgce_lab.data.idx import read_idx
+
+    return read_idx(path)
+
+
+def _xz(path: Path) -> Any:
+    from mgce_lab.data import cifar
+    from mgce_lab.data.sources import DataSource
+
+    return cifar._read(DataSource(path.parent), path.stem, cifar.CIFAR10)
+
+
+def _table(path: Path) -> Any:
+    from mgce.datasets.table_files import read_frame
+
+    return read_frame(path, "table")
+
+
+def _features(path: Path) -> Any:
+    from mgce.encoders.feature_files import read_features
+
+    return read_features(path)
+
+
+def _labels(path: Path) -> Any:
+    from mgce_lab.data.cifar_n import read_labels
+
+    return read_labels(path)
+
+
+def _large_table() -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1 << 20, np.int32)), pa.array(["a" * 10_000]))
+    pq.write_table(pa.table({"a": column}), buffer := io.BytesIO(), compression="gzip", store_schema=False)
+    return buffer.getvalue()
+
+
+def _zipped(name: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, bytes(2 << 30))
+    return packed.getvalue()
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The name of a file, what makes its content, and what opens and uses it."""
+
+    file: str
+    make: Callable[[], bytes]
+    read: Callable[[Path], Any]
+
+
+def _forged(name: str) -> Attack:
+    return Attack("m.skops", forged_models.REFUSED.get(name) or forged_models.HARMLESS[name], _predict)
+
+
+ATTACKS = {
+    "model: a forged tree": Attack("m.skops", _forged_tree, _load),
+    "model: a random state that reads out of bounds": Attack("m.skops", _random_state, _draw),
+    "model: 2 GB of zeros": Attack("m.skops", lambda: _with_array(1, f"({2 << 30},)", 2 << 30), _load),
+    "model: one array of 1 MB 3,000 times": Attack(
+        "m.skops", lambda: _with_array(3000, f"({1 << 20},)", 1 << 20), _load
+    ),
+    "model: 600,000 parts": Attack("m.skops", lambda: _skops(_list([TEXT] * 600_000)), _load),
+    "model: 2^60 parts by sharing": Attack("m.skops", _shared_levels, _load),
+    "model: an array that claims 2^62 bytes": Attack("m.skops", lambda: _with_array(1, f"({1 << 62},)", 0), _load),
+    "table's model: reads a file": _forged("an encoder that reads a file"),
+    "table's model: reads /dev/zero": _forged("an encoder that reads /dev/zero"),
+    "table's model: 10^9 polynomials": _forged("polynomials of 10^9 numbers a row"),
+    "table's model: 10,000 processes": _forged("10,000 processes"),
+    "idx: gzip of 4 GB": Attack("i.gz", lambda: gzip.compress(bytes(1 << 26), mtime=0) * 64, _idx),
+    "cifar: xz of 8 GB in 32 streams": Attack("a.xz", lambda: lzma.compress(bytes(1 << 28), preset=0) * 32, _xz),
+    "cifar: xz of 2 GB in one stream": Attack("a.xz", lambda: lzma.compress(bytes(2 << 30), preset=0), _xz),
+    "table: Parquet of 10 GB": Attack("t.parquet", _large_table, _table),
+    "labels: zip of 2 GB": Attack("l.pt", lambda: _zipped("archive/data.pkl"), _labels),
+    **{
+        name: Attack(file, make, _features if file.endswith(".npz") else _table)
+        for name, (file, make) in bombs.BOMBS.items()
+    },
+}
+
+
+def run(names: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Open and use every file; give for each its size, what came of it, the seconds and the memory."""
+    for module in MODULES:  # which the processes inherit, so that their figures are of the files alone
+        importlib.import_module(module)
+    results = {}
+    for name in names or ATTACKS:
+        results[name] = _one(ATTACKS[name])
+        print(f"{name:48} {results[name]}", flush=True)
+    return results
+
+
+def _one(attack: Attack) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, attack.file)
+        _make(attack, path)
+        resident, began, child = _resident(), time.monotonic(), os.fork()
+        if child == 0:
+            _in_the_child(attack, path)
+        _, status, usage = os.wait4(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        came = {
+            0: "value",
+            1: "sentence",
+            2: "traceback",
+            3: "memory",
+            -signal.SIGALRM: "hang",
+            -signal.SIGXCPU: "hang",
+        }.get(code, "crash")
+        taken = usage.ru_maxrss / 1024 - resident
+        return {
+            "bytes": path.stat().st_size,
+            "outcome": "memory" if taken > LARGE_MB and came in ("value", "sentence", "traceback") else came,
+            "seconds": round(time.monotonic() - began, 1),
+            "megabytes": max(0, round(taken)),
+        }
+
+
+def _make(attack: Attack, path: Path) -> None:
+    """Make the file in a process of its own, since that may take the memory that is to be measured."""
+    child = os.fork()
+    if child == 0:
+        try:
+            path.write_bytes(attack.make())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+
+def _resident() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
+
+
+def _in_the_child(attack: Attack, path: Path) -> None:
+    code = 2
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY, now + MEMORY))
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(PATIENCE * SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+        attack.read(path)
+        code = 0
+    except MemoryError:
+        code = 3
+    except (ValueError, OSError) as error:
+        code = 3 if isinstance(error.__cause__, MemoryError) else 1 if str(error).startswith("Expected") else 2
+    finally:
+        os._exit(code)

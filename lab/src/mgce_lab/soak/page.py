@@ -1,0 +1,158 @@
+"""The results as text, and as a page of the documentation: `python -m mgce_lab.soak.page` renders those saved last."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from mgce_lab.soak import hardness
+from mgce_lab.soak.families import FAMILIES
+from mgce_lab.soak.measure import QUANTITIES
+from mgce_lab.soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
+from mgce_lab.studies.markdown import machine_line, table
+
+RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
+MAIN = ("t", "loss", "h", "p", "gradient")
+ADDED = " This family of rows was added after the run, so the run did not try it."
+Results = dict[str, Any]
+
+
+def table_of_errors(results: Results) -> str:
+    """Return the worst error of each quantity, with the case that replays it, and what is beyond its limit."""
+    lines = []
+    for where, worst in results["worst"].items():
+        backend, dtype, quantity = where.split("/")
+        lines.append(f"{backend:10}{dtype:9}{quantity:14}{worst['error']:>10.4g}  {worst['case']} row {worst['row']}")
+        failures = (name.split("/") for name in results["failures"])
+        over = [family for *names, family, last in failures if [*names, last] == [backend, dtype, quantity]]
+        if over:
+            lines.append(f"    BEYOND ITS LIMIT {QUANTITIES[quantity].limit:g} in: {', '.join(over)}")
+    lines.append("Rows: " + ", ".join(f"{key} {tried:,}" for key, tried in results["counts"].items()))
+    return "\n".join([*lines, f"{len(results['failures'])} beyond their limits."])
+
+
+def render(results: Results) -> str:
+    """Return the page as Markdown; nothing in it is a number that was not measured."""
+    over = ", ".join(results["failures"])
+    parts = [
+        "# Reliability",
+        "We tried to make the library fail in five ways: difficult logits, damaged files, faults of the system, load, "
+        "and wrong changes of its source. This page says what was tried in each way, how often, and what happened.",
+        "## No wrong numbers",
+        f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
+        "difficult logits. The results of every backend were compared with the true values. The true values come from "
+        "separate code in extended precision (80 bits), which proves each root by an interval around it. "
+        + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
+        machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
+        f"`python -m mgce_lab.soak numerics --rows {results['planned']} --record` measures all errors "
+        "again and writes this "
+        "page. After an interruption, the same command continues."
+        + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
+        + (f" {results['remark']}" if "remark" in results else ""),
+        "### Worst errors",
+        "Each cell is the largest error in any row of logits, in units of eps: the spacing of floating-point numbers "
+        "at 1 in the dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what "
+        "each column measures.",
+        _by_backend(results),
+        "- The backend `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity "
+        "matrix, whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most "
+        "4097 classes.\n"
+        "- The backend `cuda` is the Triton kernel, which runs in Triton's interpreter if there is no GPU. The backend "
+        "`compile` consists of plain operations, compiled by PyTorch. Both `cuda` and `compile` were slow in this test "
+        "and computed few rows.\n"
+        "- h and p have one implementation, shown under `torch`.",
+        "### What was measured, and what is allowed",
+        "In the table of limits, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md), "
+        "and t = phi + max f is the root of its equation. h and p are the two probability vectors of MGCE. e_y is the "
+        "vector that is 1 at the label and 0 elsewhere. An error of d in the table means d eps.",
+        _limits(),
+        "### What was tried",
+        _shares(results),
+        "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
+        "The table shows the largest error in each family of rows, and the backend that made this error:",
+        _by_family(results),
+        "### The worst rows",
+        "`python -m mgce_lab.soak numerics --replay CASE` computes a case again. The name of a case "
+        "contains its family, dtype, "
+        "number of rows, number of classes, beta and seed.",
+        _worst_rows(results),
+        *hardness.sections(),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _limits() -> str:
+    lines = ["| quantity | at most | meaning | reason |", "|---|---:|---|---|"]
+    for name, (limit, meaning, reason) in QUANTITIES.items():
+        cells = (text.replace("|", "\\|") for text in (f"**{name}**", f"{limit:g}", meaning, reason))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _by_backend(results: Results) -> str:
+    rows = []
+    for backend_and_dtype, tried in results["counts"].items():
+        errors = [results["worst"].get(f"{backend_and_dtype}/{quantity}") for quantity in QUANTITIES]
+        shown = ["" if worst is None else _number(worst["error"]) for worst in errors]
+        rows.append([backend_and_dtype.replace("/", ", "), f"{tried:,}", *shown])
+    return table(["backend, dtype", "rows", *QUANTITIES], rows)
+
+
+def _tried(family: str, results: Results) -> bool:
+    return any(where.split("/")[0] == family for where in results["families"])
+
+
+def _described(family: str) -> str:
+    return f"* `{family}`: {' '.join(str(FAMILIES[family].__doc__).split())}"
+
+
+def _shares(results: Results) -> str:
+    sizes = [[f"{size.least} to {size.listed[-1]}", f"{100 * size.share:g} %"] for size in SIZES]
+    weights = zip(FAMILIES, FAMILY_WEIGHTS, strict=True)
+    often = ", ".join(f"`{family}`" for family, weight in weights if weight > 1 and _tried(family, results))
+    return (
+        f"{table(['classes', 'share of the rows'], sizes)}\n\n"
+        f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
+        f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
+        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows. These are the families of "
+        f"rows of logits:"
+    )
+
+
+def _by_family(results: Results) -> str:
+    rows = []
+    for name in (name for name in FAMILIES if _tried(name, results)):
+        errors = [results["families"].get(f"{name}/{quantity}") for quantity in MAIN]
+        shown = ["" if worst is None else f"{_number(worst['error'])}, {worst['backend']}" for worst in errors]
+        rows.append([name, *shown])
+    return table(["family", *MAIN], rows)
+
+
+def _worst_rows(results: Results) -> str:
+    worst: Results = {}
+    for where, record in results["worst"].items():
+        quantity = where.split("/")[2]
+        if record["error"] >= worst.get(quantity, record)["error"]:
+            worst[quantity] = record
+    rows = [[name, _number(w["error"]), w["backend"], f"`{w['case']}`", str(w["row"])] for name, w in worst.items()]
+    return table(["quantity", "worst", "backend", "case", "row"], rows)
+
+
+def _number(error: float) -> str:
+    return f"{error:.2g}" if error < 100 else f"{error:.1e}"
+
+
+def save(results: Results) -> None:
+    """Keep the results of `numerics`."""
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def main() -> None:
+    """Write the page from the results that were saved."""
+    PAGE.write_text(render(json.loads(RESULTS.read_text())))
+
+
+if __name__ == "__main__":
+    main()

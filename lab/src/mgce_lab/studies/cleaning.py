@@ -1,0 +1,123 @@
+"""How many labels to look up until few are wrong, on CIFAR-10N with the worst labels: `mgce_lab.studies.cleaning`.
+
+`python -m mgce_lab.studies.cleaning EMBEDDINGS CIFARN` fits :class:`mgce.MGCEEmbeddingClassifier`, as `mgce fit` does,
+to frozen features of the 50,000 rows, in files `train-FROM-TO-128.npz`. Each row is judged by heads that were fitted
+without it. Tables of 3,000 rows are drawn from these with replacement. The reader keeps each label that nobody looks
+up, and reads in the order in which the package suspects labels. Three ways to certify what is left are measured: the
+bound of `mgce clean`; Clopper and Pearson's of random rows of the rest, where an oracle says when to stop and how many
+rows suffice on average; and the bound of `mgce review`, with a random row to each suspect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from mgce import MGCEEmbeddingClassifier
+from mgce.noise.confident import confident_labels
+from mgce.review.bounds import share_left_sequence
+from mgce.review.cleaning import clean_labels
+from mgce.risk import clopper_pearson_upper
+from mgce.tables.suspects import right_class_probs
+from mgce_lab.studies.cifar10n import features
+
+OUT = Path(__file__).parents[4] / "results" / "certificates" / "cleaning.json"
+N, AT_MOST, STEP = 3000, 0.05, 50
+
+
+def main() -> None:
+    """Fit, draw tables, and write the means."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.cleaning", description=__doc__)
+    parser.add_argument("embeddings", type=Path)
+    parser.add_argument("cifarn", type=Path)
+    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--probs", type=Path, help="File in which to keep the probabilities, .npy.")
+    options = parser.parse_args()
+    human = torch.load(options.cifarn / "CIFAR-10_human.pt", weights_only=False)
+    given = np.asarray(human["worse_label"]).astype(np.int64)
+    right = np.asarray(human["clean_label"]).astype(np.int64)
+    if options.probs is not None and options.probs.is_file():
+        probs = np.load(options.probs)
+    else:
+        x, _ = features(options.embeddings)
+        probs = MGCEEmbeddingClassifier(random_state=0).fit(x, given).oof_proba_
+        if options.probs is not None:
+            np.save(options.probs, probs)
+    found = measure(probs.astype(np.float64), given, right, options.draws)
+    OUT.write_text(json.dumps({"n": N, "at_most": AT_MOST, "draws": options.draws, **found}, indent=1) + "\n")
+    print(OUT.read_text())
+
+
+def measure(probs: Any, given: Any, right: Any, draws: int) -> dict[str, Any]:
+    """Return mean numbers of looks, and how often more wrong labels than promised were left."""
+    by_class = right_class_probs(probs, given, confident_labels(probs, given))
+    rows, proposed = np.arange(given.size), by_class.argmax(1)
+    cases = {
+        "mgce clean": (1 - by_class.max(1), proposed != right, 0.0),
+        "mgce clean, a tenth dropped": (1 - by_class.max(1), proposed != right, 0.1),
+        "reader, bound of mgce clean": (1 - by_class[rows, given], given != right, 0.0),
+    }
+    rng = np.random.default_rng(0)
+    looks: dict[str, list[float]] = {name: [] for name in cases}
+    false = dict.fromkeys(cases, 0)
+    oracle, review = [], []
+    for draw in range(draws):
+        table = rng.integers(0, given.size, N)
+        for name, (doubt, wrong, drop) in cases.items():
+            n, left, most = cleaned(doubt[table], wrong[table], drop, draw)
+            looks[name].append(n)
+            false[name] += left > most
+        doubt, wrong, _ = cases["reader, bound of mgce clean"]
+        oracle.append(reader(doubt[table], wrong[table]))
+        if draw < draws // 10:
+            review.append(paired(doubt[table], wrong[table], rng))
+    means = {name: float(np.mean(values)) for name, values in looks.items()}
+    means |= {"reader, oracle and Clopper-Pearson": float(np.mean(oracle)), "mgce review": float(np.mean(review))}
+    return {"looks": means, "false": {name: count / draws for name, count in false.items()}}
+
+
+def cleaned(doubt: Any, wrong: Any, drop: float, seed: int) -> tuple[int, int, int]:
+    """Return the looks of `mgce clean` on one table, the wrong labels left, and the number promised."""
+    first = clean_labels(doubt, {}, AT_MOST, drop=drop, generator=np.random.default_rng((1, seed)))
+    found = {int(row): bool(wrong[row]) for row in np.flatnonzero(first.sample)}
+    then = clean_labels(doubt, found, AT_MOST, drop=drop, generator=np.random.default_rng((1, seed)))
+    assert then.kept is not None
+    return len(found) + int(then.to_check.sum()), int(wrong[then.kept].sum()), then.wrong_left
+
+
+def reader(doubt: Any, wrong: Any) -> int:
+    """Return the fewest looks, if the rest shows its mean number of errors in a sample that then just suffices."""
+    ordered, best = wrong[np.argsort(-doubt)], N
+    for read in range(0, N, STEP):
+        left = int(ordered[read:].sum())
+        share, allowed = left / (N - read), AT_MOST * N / (N - read)
+        if share >= allowed:
+            continue
+        low, high = 1, N - read
+        while low < high:
+            m = (low + high) // 2
+            enough = clopper_pearson_upper(round(m * share), m) <= allowed
+            low, high = (low, m) if enough else (m + 1, high)
+        best = min(best, read + low)
+    return best
+
+
+def paired(doubt: Any, wrong: Any, rng: np.random.Generator) -> int:
+    """Return the looks with a random row to each suspect, until the bound of `mgce review` suffices."""
+    suspects, draws = np.argsort(-doubt), rng.permutation(N)
+    for pairs in range(STEP, N, STEP):
+        mended = np.zeros(N, dtype=np.int64) + N
+        mended[suspects[:pairs]] = np.arange(pairs)
+        found = wrong[draws[:pairs]] & (mended[draws[:pairs]] > np.arange(pairs))
+        if share_left_sequence(found.tolist(), [1 / N] * pairs, N, least=1 / N)[-1] <= AT_MOST:
+            return np.union1d(suspects[:pairs], draws[:pairs]).size
+    return N
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What `mgce demo` finds on several data sets and seeds: `mgce_lab.studies.demo_seeds` fits what has no record.
+
+Each demonstration is a line of `results/demo/seeds.jsonl`: a run that was stopped goes on where it was. `--page` writes
+the two tables of `docs/commands/demo.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mgce._machine import describe
+from mgce.cli.demo import NOISE_RATE
+from mgce.tables.fit import FitPlan, run
+from mgce.tables.known_table import FIRST, LABEL, found, known_table
+from mgce_lab.studies.markdown import table
+
+ROOT = Path(__file__).parents[4]
+RESULTS, PAGE = ROOT / "results" / "demo" / "seeds.jsonl", ROOT / "docs" / "commands" / "demo.md"
+# What is tried: data set, share of wrong labels, seeds. One seed of digits, where a fit takes minutes.
+CELLS = (
+    *(("breast_cancer", rate, 5) for rate in (0.2, NOISE_RATE, 0.4)),
+    ("digits", NOISE_RATE, 1),
+    ("wine", NOISE_RATE, 5),
+)
+SHOWN = ("breast_cancer", NOISE_RATE)  # the demonstration itself, whose seeds the page shows one by one
+MARKS = {name: (f"<!-- {name} -->\n", f"\n\n<!-- /{name} -->") for name in ("means", "seeds")}
+Records = Sequence[dict[str, Any]]
+
+
+def main() -> None:
+    """Fit what has no record yet, write each as it comes, and the page if asked."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.demo_seeds", description=__doc__)
+    parser.add_argument("--page", action="store_true", help="fit nothing, and write the tables of the page")
+    if parser.parse_args().page:
+        PAGE.write_text(page(PAGE.read_text(), records()))
+        return
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    done = {(one["dataset"], one["rate"], one["seed"]) for one in records()}
+    for dataset, rate, seeds in CELLS:
+        for seed in range(seeds):
+            if (dataset, rate, seed) not in done:
+                result = {"dataset": dataset, "rate": rate, "seed": seed} | measured(dataset, rate, seed)
+                print(json.dumps(result), flush=True)
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+
+
+def records() -> list[dict[str, Any]]:
+    """Return the demonstrations that are there."""
+    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
+
+
+def measured(dataset: str, noise_rate: float, seed: int) -> dict[str, Any]:
+    """Return what one demonstration finds."""
+    known = known_table(dataset, noise_rate, seed)
+    what = found(known, run(known.table, FitPlan(LABEL)))
+    wrong = {f"wrong of first {first}": wrong for first, (wrong, _) in zip(FIRST, what.wrong_among, strict=True)}
+    accuracy = {name: 100 * share for name, share in what.accuracy.items()}
+    machine = describe()
+    software = {name: machine[name] for name in ("processor", "kernel", "torch", "scikit-learn", "mgce")}
+    return {**accuracy, **wrong, "bound held": what.held, "threads": torch.get_num_threads(), **software}
+
+
+def columns(results: Records) -> list[str]:
+    """Return the names of the methods and of the counts of wrong labels."""
+    return [name for name in results[0] if name.startswith(("mgce fit", "random", "gradient", "wrong of first"))]
+
+
+def means(results: Records) -> str:
+    """Return a row of means for each data set and rate, and how many of the bounds held."""
+    rows = []
+    for dataset, rate in dict.fromkeys((one["dataset"], one["rate"]) for one in results):
+        own = [one for one in results if (one["dataset"], one["rate"]) == (dataset, rate)]
+        found = [f"{statistics.fmean(one[name] for one in own):.1f}" for name in columns(results)]
+        held = f"{sum(one['bound held'] for one in own)} of {len(own)}"
+        rows.append([dataset, f"{rate:.0%}", *found, held])
+    return table(["data set", "wrong", *columns(results), "bounds that held"], rows)
+
+
+def by_seed(results: Records) -> str:
+    """Return a row for each seed of the demonstration itself."""
+    own = [one for one in results if (one["dataset"], one["rate"]) == SHOWN]
+    rows = [
+        [str(one["seed"]), *(f"{one[name]:.1f}" if isinstance(one[name], float) else str(one[name]) for name in heads)]
+        for heads in (columns(results),)
+        for one in own
+    ]
+    return table(["seed", *columns(results)], rows)
+
+
+def page(text: str, results: Records) -> str:
+    """Return docs/commands/demo.md with its tables written anew."""
+    for name, content in (("means", means(results)), ("seeds", by_seed(results))):
+        begin, end = MARKS[name]
+        before, _, rest = text.partition(begin)
+        text = f"{before}{begin}{content}{end}{rest.partition(end)[2]}"
+    return text
+
+
+if __name__ == "__main__":
+    main()

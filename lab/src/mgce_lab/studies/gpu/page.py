@@ -1,0 +1,270 @@
+"""The results of the four stages as a part of the page; what was not measured is an empty cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mgce_lab.studies.gpu import heads, kernels, losses, training
+from mgce_lab.studies.grid import BETAS
+from mgce_lab.studies.markdown import table
+from mgce_lab.studies.timing import geometric_mean
+
+STAGES = ("tests", "heads", "losses", "training")
+BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
+SKIPPED = "skipped_tiles"  # a trial: a second pass of heads that skips tiles of zeros
+EMPTY = "empty_tiles"  # by `mgce_lab.studies.empty_tiles`: how many there are, of a language model too
+HEADS_SAY = (
+    "In bfloat16 `linear_mgce_loss` makes two passes. The first computes the logits of a chunk of rows, the loss, and "
+    "three numbers of each row. The second computes the logits of a block of classes again. It writes the gradient for "
+    "these classes once, from sums in float32. In the table the logits have the standard deviation s. The error of "
+    "the gradient for the weights is against float64, in units of the error of rounding to bfloat16. Fused or "
+    "not, our loss rounds the logits to bfloat16, and has the same error."
+)
+MEMORY_SAYS = "The memory can be computed: all of it is the two gradients and one chunk of logits."
+CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
+HEADS = (
+    "cross_entropy, unfused",
+    "mgce_loss, unfused",
+    "linear_mgce_loss",
+    "F.linear_cross_entropy",
+    "cut_cross_entropy",
+    "liger_fused_linear_cross_entropy",
+)
+# Rows of so many classes are long, as in language models.
+LONG = 32000
+Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """Return the results of the stages that are there, of losses before the kernels were changed, and of the trial."""
+    files = {name: folder / f"{name}.json" for name in (*STAGES, BEFORE, SKIPPED)}
+    files[EMPTY] = folder.parent / f"{EMPTY}.json"
+    return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
+
+
+def render(results: Mapping[str, Any]) -> str:
+    """Return the part of the page."""
+    before, skipped = results.get(BEFORE, {}).get("cells", {}), results.get(SKIPPED)
+    results_of_tiles = results.get(EMPTY)
+    results = {name: results[name] for name in STAGES if name in results}
+    cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
+    return "\n\n".join(
+        [
+            _machine(results),
+            *_failed(results),
+            "### Tests on the device",
+            _tests(cells["tests"]),
+            *(stage["note"] for stage in results.values() if "note" in stage),
+            "### Linear heads",
+            HEADS_SAY,
+            _heads(cells["heads"]),
+            ROUNDED,
+            *_memory(cells["heads"]),
+            *_skipped(skipped, results_of_tiles),
+            _launch(cells["heads"]),
+            "### Losses",
+            "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
+            "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
+            "reaches at `beta=1.4`. `liger_cross_entropy` writes over the logits; its time includes a copy of them.",
+            _losses(cells["losses"]),
+            _summary(cells["losses"], before),
+            "### Training",
+            _speeds(cells["training"]),
+        ]
+    )
+
+
+ROUNDED = (
+    "`liger_fused_linear_cross_entropy` needs little memory because it sums the gradient of the weights in bfloat16, "
+    "chunk by chunk. [A proposal to Liger](https://github.com/linkedin/Liger-Kernel/pull/1391) for a related loss sums "
+    "in float32. It reports errors of that gradient that are 1.3 to 7.3 times smaller. [Liger's newest path for "
+    "Hopper](https://github.com/linkedin/Liger-Kernel/pull/1422) takes 2.88 GiB at nearly this size. quack sums in "
+    "float32, and takes about 2.5 GiB by its code. Neither was measured here."
+)
+
+
+def _machine(results: Mapping[str, Any]) -> str:
+    command = (
+        "On a machine with a GPU, `python -m mgce_lab.studies gpu` measures the tables of this section, "
+        "in four stages that "
+        "can be stopped."
+    )
+    machines = {name: stage["machine"] for name, stage in results.items()}
+    if not machines:
+        return (
+            "No GPU was at hand, and the kernels have not been timed. They are tested in Triton's interpreter and "
+            f"compiled for compute capabilities 8.0 and 9.0. {command}"
+        )
+    facts = list(dict.fromkeys(fact for machine in machines.values() for fact in machine))
+    rows = [[fact, *(str(machine.get(fact, "")) for machine in machines.values())] for fact in facts]
+    return f"{command}\n\n{table(['', *(f'{name}, measured on' for name in machines)], rows)}"
+
+
+def _failed(results: Mapping[str, Any]) -> list[str]:
+    """Name the cells that could not be measured, and what they said."""
+    failed = {key: said for stage in results.values() for key, said in stage.get("failed", {}).items()}
+    return [f"Failed: {key}: `{' '.join(said.split())[:200]}`" for key, said in failed.items()]
+
+
+def _tests(cells: Cells) -> str:
+    rows = []
+    for name in kernels.TESTS:
+        found = cells.get(name, {})
+        memory = sum("out of memory" in said for said in found.get("failures", {}).values())
+        failed = found.get("failed", 0) - memory
+        counts = [found["passed"], failed, memory, found["skipped"]] if "passed" in found else [""] * 4
+        rows.append([name, *map(str, counts)])
+    for tool in kernels.TOOLS:
+        found = cells.get(f"compute-sanitizer {tool}", {})
+        said = {} if not found else found.get("missing") or ("no fault" if found["returned"] == 0 else "a fault")
+        rows.append([f"compute-sanitizer {tool}", said or "", "", "", ""])
+    return table(["", "passed", "failed", "no memory", "skipped"], rows)
+
+
+def _losses(cells: Cells) -> str:
+    contestants = {**{name: name for name in CROSS_ENTROPIES}, **{f"beta = {beta:g}": str(beta) for beta in BETAS}}
+    copy = cells.get("copy", {}).get("bytes_per_second")
+    rows = []
+    for n, k in losses.SHAPES:
+        measured = [cell for cell in cells.values() if (cell.get("n"), cell.get("k")) == (n, k) and "dtype" in cell]
+        for cell in measured or [{}]:
+            size = [f"{n} x {k}", cell.get("dtype", ""), f"{cell['scale']:g}" if cell else ""]
+            ratios = [_ratio(cell, name) for name in contestants.values()]
+            rows.append([*size, *ratios, _share(cell, copy)])
+    return table(["n x k", "dtype", "s", *contestants, "of a copy"], rows)
+
+
+def _ratio(cell: Mapping[str, Any], name: str) -> str:
+    seconds = cell.get("seconds", {})
+    return f"{seconds[name]['device'] / seconds['cross_entropy']['device']:.2f}" if name in seconds else ""
+
+
+def _share(cell: Mapping[str, Any], copy: float | None) -> str:
+    return f"{cell['bytes_per_second'] / copy:.0%}" if copy and "bytes_per_second" in cell else ""
+
+
+def _summary(now: Cells, before: Cells) -> str:
+    """Say for long rows in bfloat16 what matters: our loss over the faster of PyTorch's cross-entropies."""
+    header = [
+        f"bfloat16, k of {LONG} or more, geometric mean over the faster of `F.cross_entropy` eager and compiled",
+        *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in losses.SUPPORTS.items()),
+    ]
+    rows = []
+    for name, cells in {"`mgce_loss`": now, "`mgce_loss`, before: all long rows in chunks": before}.items():
+        long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
+        means = []
+        for beta, scale in losses.SUPPORTS.values():
+            ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
+            means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
+        rows.append([name, *means])
+    return table(header, rows)
+
+
+def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> float:
+    best = min(seconds[other]["device"] for other in CROSS_ENTROPIES[:2] if other in seconds)
+    return seconds[name]["device"] / best
+
+
+def _heads(cells: Cells) -> str:
+    """Show time, memory and error of each head; the error over that of an exact gradient which is rounded."""
+    tables = []
+    for n, d, k in [
+        shape for shape in heads.HEADS if shape == heads.HEADS[0] or any(c.get("k") == shape[2] for c in cells.values())
+    ]:
+        found = [cells.get(f"head {n} x {d} x {k}, s = {scale:g}", {}) for scale in sorted(heads.SCALES)]
+        header = [
+            f"{n} x {d} x {k}, bfloat16: ms; GiB at the peak; error",
+            *(f"s = {scale:g}" for scale in sorted(heads.SCALES)),
+        ]
+        rows = [[name, *(_head(cell, name) for cell in found)] for name in HEADS]
+        tables.append(table(header, rows))
+    return "\n\n".join(tables)
+
+
+def _head(cell: Mapping[str, Any], name: str) -> str:
+    found = cell.get("contestants", {}).get(name)
+    if not found:
+        return ""
+    error = found["error"] / cell["rounded"]["1.4" if "mgce" in name else "inf"]
+    return f"{1e3 * found['device']:.1f}; {found['peak_bytes'] / 2**30:.2f}; {error:.2f}"
+
+
+def _memory(cells: Cells) -> list[str]:
+    """Show what the memory of a head consists of, beside what was measured."""
+    (n, d, k), rows = heads.HEADS[0], heads.HEADS[0][1] // 4
+    parts = {
+        "gradient for the weights, bfloat16": 2 * k * d,
+        "gradient for the input, bfloat16": 2 * n * d,
+        f"logits of {rows} rows, or of {rows * k // n} classes": 2 * rows * k,
+    }
+    peaks = [c["contestants"]["linear_mgce_loss"]["peak_bytes"] for c in cells.values() if c.get("k") == k]
+    if not peaks:
+        return []
+    lines = {**parts, "sum": sum(parts.values()), "measured": max(peaks)}
+    rows_of_table = [[name, f"{size / 2**30:.3f}"] for name, size in lines.items()]
+    return [MEMORY_SAYS, table([f"{n} x {d} x {k}", "GiB"], rows_of_table)]
+
+
+def _skipped(trial: Mapping[str, Any] | None, tiles: Mapping[str, Any] | None) -> list[str]:
+    """Show what a second pass that skips empty tiles took, in the best of its settings."""
+    if trial is None:
+        return []
+    cells = trial["measured"]
+    empty = {c["scale"]: c["empty"] for c in cells if c.get("what") == "empty"}
+    rows = [
+        [name, *(f"{min(c['ms'] for c in cells if c.get('what') == what and c['scale'] == s):.1f}" for s in empty)]
+        for name, what in (("all tiles", "dense two passes"), ("marked tiles alone", "marked"))
+    ]
+    return [
+        "A tile of 128 rows and 128 classes is empty if it holds no label and no class with a probability. A second "
+        "pass that skips empty tiles was written in Triton and tried. Its products take twice the time of cuBLAS. So "
+        f"it pays only where most tiles are empty, and was removed. {_of_language_model(tiles)}",
+        table(
+            [
+                f"{trial['machine']['gpu']}: ms",
+                *(f"s = {s:g}, {share:.0%} of tiles empty" for s, share in empty.items()),
+            ],
+            rows,
+        ),
+    ]
+
+
+def _of_language_model(tiles: Mapping[str, Any] | None) -> str:
+    if tiles is None:
+        return ""
+    model = tiles["language model"]
+    share = model["empty"]["rows in order, words by frequency"]["128 x 128"]
+    return (
+        f"In a small language model of {model['vocabulary']:,} words, {share:.1%} of the tiles are empty "
+        "(`python -m mgce_lab.studies.empty_tiles`)."
+    )
+
+
+def _launch(cells: Cells) -> str:
+    n, k = heads.SMALL
+    seconds = cells.get("launch", {}).get("seconds", {})
+    rows = [
+        [name, *(f"{1e6 * seconds[name][part]:.0f}" if seconds else "" for part in ("forward", "both"))]
+        for name in ("cross_entropy", "mgce_loss")
+    ]
+    return table([f"{n} x {k}, the host's microseconds a call", "forward", "forward and backward"], rows)
+
+
+def _speeds(cells: Cells) -> str:
+    rows = []
+    for name in training.MACHINES:
+        found = cells.get(f"images, {name}", {})
+        rows.append(
+            [f"ResNet-18 on FashionMNIST, {name}, images/s", f"{found['images_per_second']:.0f}" if found else ""]
+        )
+    found = cells.get("tables", {})
+    rows.append(
+        [
+            f"{training.GROUPS * training.MEMBERS} networks for a table at once, over one at a time",
+            f"{found['times']:.0f} times as fast" if found else "",
+        ]
+    )
+    return table(["", ""], rows)

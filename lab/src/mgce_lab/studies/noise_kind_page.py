@@ -1,0 +1,64 @@
+"""The section of docs/training-loops.md on the kind of noise, from its records."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
+from mgce_lab.studies.markdown import table
+
+DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}
+REAL = ("none", "symmetric", "asymmetric", "pair")  # of `mgce_lab.studies.loop`, with the rate 0.4
+SAID = {"none": "none"} | {noise: f"{noise} 40 %" for noise in REAL[1:]}
+RECORDS = Path("results/loop/noise-kind.json")
+Record = dict[str, Any]
+KINDS = (CLASS_DEPENDENT, SYMMETRIC)  # the third is that the rows cannot tell
+
+
+def records() -> dict[str, list[Record]]:
+    """Return the records of both parts: `simulated` and `trained`."""
+    read: dict[str, list[Record]] = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
+    return read
+
+
+def section() -> list[str]:
+    """Return the lines of docs/training-loops.md on the kind of noise."""
+    found = records()
+    by_noise = {(one["noise"], one["network"]): one["kinds"] for one in found["simulated"]}
+    draws, rows = (found["simulated"][0][name] for name in ("draws", "rows"))
+    noises, networks = (list(dict.fromkeys(key[place] for key in by_noise)) for place in (0, 1))
+    columns = list(itertools.product(networks, KINDS))
+    lines = [
+        [noise, *(f"{100 * by_noise[noise, network].get(kind, 0) / draws:.0f}" for network, kind in columns)]
+        for noise in noises
+    ]
+    head = [f"“{kind}”, {network}" for network, kind in columns]
+    told = {kind: kind for kind in KINDS} | {UNKNOWN: "cannot tell"}
+    named = {(one["dataset"], one["noise"]): told[one["kind"]] for one in found["trained"]}
+    real = [[SAID[noise], *(named[dataset, noise] for dataset in DATASETS)] for noise in REAL]
+    return [
+        "## Which kind of noise",
+        "",
+        "`print(keeper)` says that wrong labels depend on the class, that no class is mostly given one other label, or",
+        "that the rows cannot tell. `noise_kind()` returns “class-dependent”, “symmetric” or “unknown” for these. It",
+        "compares the rows of each class on which the network is surest. The next table shows how often it returns the",
+        f"first two for {rows} simulated validation rows, in percent of {draws} samples.",
+        "`python -m mgce_lab.studies.noise_kind` simulates them. Asymmetric noise is in half of the classes. One of",
+        "the two networks errs on 18 % of the rows. The other errs on 35 %, and nearly always takes a class for the",
+        "same other class.",
+        "",
+        table(["wrong labels", *head], lines),
+        "",
+        "The test of “class-dependent” has a nominal level of 5 %. It allows for errors of the network that go to one",
+        "class, so it misses weak noise, and noise that a weak network sees. “Symmetric” needs an interval for the",
+        "share of wrong labels. It does not exclude that wrong labels are more common on some rows of a class.",
+        "",
+        "The next table shows what was said after one training by GCE, with 800 validation rows.",
+        "`python -m mgce_lab.studies.noise_kind --data-dir DATA` trains the networks again. Every pair of classes that",
+        "was named was a true one. The allowance for errors was set while looking at FashionMNIST and CIFAR-10, not",
+        "MNIST. ",
+        table(["wrong labels", *DATASETS.values()], real),
+    ]

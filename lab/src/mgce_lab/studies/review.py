@@ -1,0 +1,139 @@
+"""The loop of `mgce review` with a person who knows the right labels: `python -m mgce_lab.studies.review`.
+
+Rows of three public tables get wrong labels. The simulated person goes through the first 50, 100 and 200 rows of the
+page, suspects and rows drawn at random in turn, and `mgce fit --checked` takes the decisions. Each result is a line in
+results/review/loop.jsonl; the table of docs/commands/review.md is made of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+
+from mgce.review.decision_file import Decision
+from mgce.review.sheet import chosen
+from mgce.review.suspect_file import read_suspects
+from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.listing import suspects_csv
+from mgce_lab.studies.markdown import table, write_between
+from mgce_lab.studies.tables import Rows, noisy_rows
+
+RESULTS, PAGE = Path("results/review/loop.jsonl"), Path("docs/commands/review.md")
+BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
+TABLES = ("digits", "letter", "adult")  # ten, 26 and two classes
+RATE = 0.2
+CHECKED = (0, 50, 100, 200)
+SHOWN = {
+    "accuracy": "accuracy",
+    "wrong_left": "wrong left",
+    "wrong_left_at_most": "wrong left, at most",
+    "error_at_most": "errors, at most",
+    "width": "above the error",
+}
+MODEL = "forest"  # the quickest of the good ones: each cell fits four times
+
+
+def main() -> None:
+    """Measure what has no result yet, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.review", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data-dir", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # of classes too rare for the folds
+    torch.set_num_threads(1)
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    done = {(record["table"], record["seed"]) for record in map(json.loads, lines)}
+    for seed in range(options.seeds):
+        for name in TABLES:
+            if (name, seed) in done:
+                continue
+            rows, clean = (noisy_rows(name, "symmetric", rate, seed, options.data_dir) for rate in (RATE, 0.0))
+            records = list(measure(rows, _names(clean.y), seed))
+            with RESULTS.open("a") as file:
+                for record in records:
+                    record = {"table": name, "rate": RATE, "seed": seed, "model": MODEL, **record}
+                    print(json.dumps(record), flush=True)
+                    file.write(json.dumps(record) + "\n")
+    write_page()
+
+
+def measure(rows: Rows, right: Any, seed: int) -> Iterator[dict[str, Any]]:
+    """Yield what is known after each number of checked rows, by the right label of each training row."""
+    plan = FitPlan("label", seed=seed, model=MODEL)
+    first = run(rows.frame, plan)
+    decisions = _decided(first, right)
+    for n in CHECKED:
+        fit = run(rows.frame, plan, decisions=decisions[:n]) if n else first
+        features = fit.model.columns.select(rows.test_frame)
+        error, of_measured = (
+            float(np.mean(model.predict(features).label != _names(rows.y_test))) for model in (fit.model, fit.measured)
+        )
+        labels = rows.frame["label"].to_numpy(dtype=str)
+        if fit.checked is not None:
+            labels[list(fit.checked.labels)] = [*fit.checked.labels.values()]
+        found = fit.findings
+        bound = None if found is None or found.error is None else found.error
+        yield {
+            "checked": n,
+            "accuracy": round(1 - error, 5),
+            "wrong_left": round(float((labels != right).mean()), 5),
+            "wrong_left_at_most": None if found is None or found.left is None else round(found.left, 5),
+            "held_out_checked": 0 if bound is None else bound.n,
+            "error_at_most": None if bound is None else round(bound.upper, 5),
+            "width": None if bound is None else round(bound.upper - of_measured, 5),
+        }
+
+
+def _names(labels: Any) -> Any:
+    """Name classes as `noisy_rows` does."""
+    return np.array([f"{label:02d}" for label in labels])
+
+
+def _decided(fit: TableFit, right: Any) -> list[Decision]:
+    """Return what a person who knows the right labels decides, in the order of the page."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "t.suspects.csv")
+        path.write_bytes(suspects_csv(fit.judgement, fit.model.classes, fit.row_names, fit.listing))
+        shown = chosen(read_suspects(path), most=5000, n_random=max(CHECKED))
+    decisions = []
+    for one in shown:
+        each, label = one.suspect, str(right[int(one.suspect.name) - 1])
+        what = "keep" if label == each.given else "suggestion" if label == each.alternative else "other"
+        decisions.append(Decision(each.key, each.given, what, label, one.is_random, each.draw, each.draw_probability))
+    return decisions
+
+
+def write_page() -> None:
+    """Write the table into the page."""
+    write_between(PAGE, BEGIN, render([json.loads(line) for line in RESULTS.read_text().splitlines()]), END)
+    print(f"Written to {PAGE}.")
+
+
+def render(records: Sequence[dict[str, Any]]) -> str:
+    """Return the table of the means over seeds, in percent, as Markdown."""
+    lines = []
+    for name in TABLES:
+        for n in CHECKED:
+            of = [record for record in records if (record["table"], record["checked"]) == (name, n)]
+            lines.append([name, str(n), *(_mean(of, key) for key in SHOWN)])
+    head = ["table", "checked", *SHOWN.values()]
+    return table(head, lines) + "\n"
+
+
+def _mean(records: Sequence[dict[str, Any]], key: str) -> str:
+    values = [record[key] for record in records if record[key] is not None]
+    return f"{100 * statistics.mean(values):.1f}" if values else ""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""The figures on the page are those that were measured and saved."""
+
+import itertools
+import json
+import re
+from html import escape
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from mgce_lab.engine.store import Runs
+from mgce_lab.studies import (
+    checked_rows,
+    demo_seeds,
+    estimators_page,
+    estimators_picture,
+    human_noise,
+    human_sets,
+    losses_picture,
+    page,
+    tables_page,
+    tables_picture,
+    unseen_page,
+)
+from mgce_lab.studies.gpu import page as gpu_page
+
+ROOT = Path(__file__).parents[3]
+RESULTS = json.loads((ROOT / page.CPU).read_text())
+INTEL = json.loads((ROOT / page.INTEL).read_text())
+KERNELS = [json.loads(file.read_text()) for file in sorted((ROOT / page.KERNELS).glob("*.json"))]
+NAMED = json.loads((ROOT / page.NAMED).read_text())
+PROBS = json.loads((ROOT / page.PROBS).read_text())
+ON_GPU = gpu_page.read(ROOT / page.GPU)
+
+RENDERED = page.render(RESULTS, INTEL, KERNELS, NAMED, PROBS, ON_GPU)
+
+
+def test_page_is_the_rendering_of_the_saved_results():
+    assert (ROOT / page.PAGE).read_text() == RENDERED
+
+
+def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
+    document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
+    assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        (
+            [0.05] * 6,
+            "No bound from checked rows, with or without `anytime`, was false significantly more often than 5 %",
+        ),
+        ([0.063] + [0.05] * 5, "No bound"),  # alone, a binomial test would find it
+        ([0.08] + [0.05] * 5, "1 of 6 bounds from checked rows, with or without `anytime`, was"),
+        ([0.065] * 3 + [0.08] * 3, "3 of 6 bounds from checked rows, with or without `anytime`, were"),
+        ([0.2] * 6, "6 of 6 bounds"),
+    ],
+)
+def test_the_sentence_on_checked_rows_tests_each_share_of_false_bounds(shares, said):
+    widths = [
+        dict(zip(human_noise.OURS_FALSE, pair, strict=True)) for pair in zip(shares[::2], shares[1::2], strict=True)
+    ]
+    assert human_noise.sentence(
+        [{"looks": 1000, "widths": widths[:2]}, {"looks": 1000, "widths": widths[2:]}]
+    ).startswith(said)
+    assert stats.binomtest(63, 1000, 0.05, alternative="greater").pvalue < human_noise.LEVEL
+
+
+def test_table_of_sets_under_the_noise_of_people_is_that_of_its_results():
+    document = json.loads((ROOT / "results/certificates/sets.json").read_text())
+    assert human_sets.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+    document["cells"][0]["mean coverage"] += 0.1
+    assert human_sets.render(document["cells"]) not in (ROOT / "docs/certificates.md").read_text()
+
+
+def test_the_picture_of_checked_rows_is_the_rendering_of_its_results():
+    found = json.loads(checked_rows.RESULTS.read_text())
+    assert checked_rows.PICTURE.read_text() == checked_rows.render(found)
+    found["widths"][0]["mean bound"] += 0.1
+    assert checked_rows.PICTURE.read_text() != checked_rows.render(found)
+
+
+def test_page_of_the_estimators_is_the_rendering_of_their_results():
+    rows = [json.loads(line) for line in (ROOT / estimators_page.NOISY_TABLES).read_text().splitlines()]
+    fit_times = json.loads((ROOT / estimators_page.FIT_TIMES).read_text())
+    assert (ROOT / estimators_page.PAGE).read_text() == estimators_page.render(rows, fit_times)
+    rows[0]["accuracy"] += 0.1
+    assert (ROOT / estimators_page.PAGE).read_text() != estimators_page.render(rows, fit_times)
+
+
+def test_a_changed_result_changes_the_page():
+    results = json.loads(json.dumps(RESULTS))
+    results["grid"]["cells"][0]["seconds"]["1.4"] *= 2
+    assert page.render(results, INTEL, KERNELS, NAMED, PROBS, ON_GPU) != RENDERED
+    del results["bandwidth"]
+    with pytest.raises(KeyError):
+        page.render(results, INTEL, KERNELS, NAMED, PROBS, ON_GPU)
+    kernels = json.loads(json.dumps(KERNELS))
+    kernels[0]["cells"][0]["this"] *= 2
+    assert page.render(RESULTS, INTEL, kernels, NAMED, PROBS, ON_GPU) != RENDERED
+    named = json.loads(json.dumps(NAMED))
+    named["cells"][0]["seconds"]["gce"] *= 2
+    assert page.render(RESULTS, INTEL, KERNELS, named, PROBS, ON_GPU) != RENDERED
+    probs = json.loads(json.dumps(PROBS))
+    probs["cells"][0]["both"]["minimax_probs"] *= 2
+    assert page.render(RESULTS, INTEL, KERNELS, NAMED, probs, ON_GPU) != RENDERED
+
+
+def test_page_of_the_tables_is_the_rendering_of_their_results():
+    results, unseen, text = (
+        tables_page.records(ROOT / path) for path in (tables_page.RESULTS, unseen_page.RESULTS, unseen_page.TEXT)
+    )
+    page = (ROOT / tables_page.PAGE).read_text()
+    assert page == tables_page.render(results, unseen, text)
+    for records in (results, unseen, text):
+        records[1]["accuracy"] += 0.1
+        assert page != tables_page.render(results, unseen, text)
+        records[1]["accuracy"] -= 0.1
+    cells, methods = tables_page.whole_cells(results[:-1])
+    assert all(len(by_method) == len(methods) for by_method in cells.values())
+
+
+def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
+    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
+    picture = (ROOT / tables_picture.PICTURE).read_text()
+    assert picture == tables_picture.render(results)
+    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
+    for method in ("`mgce fit`", "random forest", "CleanLearning(boosting)"):
+        assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
+    results[0]["accuracy"] += 0.1
+    assert picture != tables_picture.render(results)
+
+
+def test_the_picture_of_the_estimators_is_the_rendering_of_their_results():
+    rows = [json.loads(line) for line in (ROOT / estimators_page.NOISY_TABLES).read_text().splitlines()]
+    picture = (ROOT / estimators_picture.PICTURE).read_text()
+    assert picture == estimators_picture.render(rows)
+    for dataset in estimators_picture.COLOURS:
+        for name, (_, accuracy, *_) in _table(estimators_page.PAGE, f"| {dataset} |").items():
+            shown = re.search(
+                re.escape(escape(name.strip("`"))) + r"</text>(.*?)(?:<text x=\"12\"|</svg>)", picture, re.DOTALL
+            )
+            assert f">{float(accuracy.split()[0]):.1f}<" in shown.group(1), (dataset, name)
+    rows[0]["accuracy"] += 0.1
+    assert picture != estimators_picture.render(rows)
+
+
+def test_the_picture_of_losses_is_the_rendering_of_their_records_and_ends_at_the_figures_of_the_page():
+    runs = list(Runs(ROOT / losses_picture.RECORDS).read().values())
+    picture = (ROOT / losses_picture.PICTURE).read_text()
+    assert picture == losses_picture.render(runs)
+    page = _table("docs/choosing.md", "| loss | letter, 40 % |")
+    shown = {"trimmed CE": "ce+trim", "NCE+AGCE": "nce+agce", "GCE": "gce", "cross-entropy": "ce"}
+    shown["MGCE, beta 1.05"] = "mgce 1.05"
+    assert set(shown) == {name for _, _, name, *_ in losses_picture.LINES}
+    for name, loss in shown.items():
+        last = re.search(rf"[:;] {re.escape(name)} [\d.]+ at best and ([\d.]+) at last", picture).group(1)
+        assert last == page[f"`{loss}`"][4].strip("*")  # 2,000 of MNIST, 40 %
+    assert picture != losses_picture.render(runs[: len(runs) // 2])
+
+
+def _table(path, begins):
+    lines = itertools.dropwhile(lambda line: not line.startswith(begins), (ROOT / path).read_text().splitlines())
+    rows = [line.split("|")[1:-1] for line in itertools.takewhile(lambda line: line.startswith("|"), lines)]
+    return {name.strip(): [cell.strip() for cell in cells] for name, *cells in rows[2:]}
+
+
+def test_the_seeds_of_the_demonstration_are_means_by_data_set_and_rate():
+    found = [("wine", 0.3, 0, 90.0, 20, True), ("wine", 0.3, 1, 95.0, 17, False), ("iris", 0.2, 0, 80.0, 19, True)]
+    keys = ("dataset", "rate", "seed", "mgce fit", "wrong of first 20", "bound held")
+    lines = demo_seeds.means([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
+    assert lines[0] == "| data set | wrong | mgce fit | wrong of first 20 | bounds that held |"
+    assert lines[2:] == ["| wine | 30% | 92.5 | 18.5 | 1 of 2 |", "| iris | 20% | 80.0 | 19.0 | 1 of 1 |"]
+
+
+def test_ranks_are_means_of_those_of_each_cell():
+    accuracies = [{"a": 0.9, "b": 0.8, "c": 0.8}, {"a": 0.5, "b": 0.7, "c": 0.6}]
+    cells = {
+        ("t", "pair", 0.4, seed): {name: {"accuracy": accuracy} for name, accuracy in by_method.items()}
+        for seed, by_method in enumerate(accuracies)
+    }
+    assert [tables_page.mean_rank(cells, ["a", "b", "c"], name) for name in "abc"] == [2.0, 1.75, 2.25]
+    assert tables_page.mean_rank(cells, ["c", "b"], "b") == 1.25
