@@ -1,12 +1,11 @@
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from mgce_lab.engine.consistency import check_no_network_twice, check_one_setting
 from mgce_lab.engine.specification import document, networks, remaining
-from mgce_lab.engine.store import Runs, run_name
+from mgce_lab.engine.store import run_name
 from mgce_lab.paper.items import PAPER
 from mgce_lab.paper.tabular import TabularRun
 from mgce_lab.protocols.study import BENCHMARK
@@ -49,13 +48,6 @@ def test_runs_of_one_folder_have_one_setting_and_nothing_twice():
     check_one_setting(
         [comparison, document(RateRun("iris", 0.0, (0,), (("ce", math.inf),), lr=0.5))], BENCHMARK.by_dataset
     )
-
-
-def test_an_empty_field_that_came_later_changes_no_name():
-    assert "smoke" not in document(SMALL) and run_name(document(SMALL)) != run_name(document(MARKED))
-    # The name that the committed run of these networks has.
-    old = TabularRun("letter", 0.0, (0,), (("ce", math.inf),))
-    assert run_name(document(old)) in Runs(Path(__file__).parents[3] / "results" / "paper").read()
 
 
 MARKED = replace(SMALL, smoke="table3")

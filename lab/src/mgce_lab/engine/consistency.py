@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mgce._validation import expected
-from mgce_lab.engine.specification import LATER_AXES, networks
+from mgce_lab.engine.specification import networks
 from mgce_lab.engine.store import Run
 
 
@@ -51,14 +51,12 @@ def check_one_setting(documents: Sequence[Mapping[str, Any]], by_dataset: Mappin
     if not {specification["kind"] for specification in documents} <= by_dataset.keys():
         raise ValueError(
             "Expected the runs of a folder to be all of mgce-lab reproduce or all of mgce-lab benchmark, "
-            "but got both: take "
-            "another --out-dir."
+            "but got both: take another --out-dir."
         )
     settings: dict[tuple[str, ...], Mapping[str, Any]] = {}
     for specification in documents:
         kind, dataset, miniature = (str(specification.get(name, "")) for name in ("kind", "dataset", "smoke"))
         setting = {name: value for name, value in specification.items() if name not in specification["axes"]}
-        setting["axes"] = [axis for axis in specification["axes"] if axis not in LATER_AXES]
         noise = [str(specification.get(name, "")) for name in ("noise_type", "noise_rate", "labels")]
         named = setting.pop("hyperparameters", None)
         for loss, values in named.items() if isinstance(named, Mapping) else ():

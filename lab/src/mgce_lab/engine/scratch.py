@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from mgce._files import alone_in
 from mgce._validation import expected
 from mgce_lab.engine.place import Place
-from mgce_lab.engine.store import former_names, run_name
 
 
 @contextlib.contextmanager
@@ -37,29 +35,6 @@ def remove(place: Place, name: str) -> None:
     if place.scratch is not None:
         with contextlib.suppress(OSError), alone_in(place.scratch / name):
             shutil.rmtree(place.scratch / name, ignore_errors=True)
-
-
-def carry_over(place: Place, documents: Iterable[Mapping[str, Any]]) -> None:
-    """Rename folders of stopped runs and files of logits from the names of earlier versions to the current names.
-
-    If the current name exists already, nothing is renamed.
-
-    Args:
-        place: names the scratch folder and the folder of logits.
-        documents: the specifications of the runs.
-    """
-    for specification in documents:
-        name = run_name(specification)
-        for former in former_names(specification):
-            if place.scratch is not None and _is_movable(place.scratch / former, place.scratch / name):
-                with _alone(place.scratch / former):
-                    (place.scratch / former).rename(place.scratch / name)
-            if place.logits is not None and _is_movable(place.logits / f"{former}.npz", place.logits / f"{name}.npz"):
-                (place.logits / f"{former}.npz").rename(place.logits / f"{name}.npz")
-
-
-def _is_movable(before: Path, after: Path) -> bool:
-    return before.exists() and not after.exists()
 
 
 @contextlib.contextmanager

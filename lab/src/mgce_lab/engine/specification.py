@@ -40,23 +40,10 @@ class Specification(Protocol):
         """Train the networks and return a record of each, as dicts that JSON can store."""
 
 
-# Fields that came later: left out while they are empty, so that runs keep the names that they had before. Not where
-# they are an axis: that kind of run has had them from its first day.
-LATER = ("labels", "smoke", "random_test", "hyperparameters")
-LATER_AXES = ("cap_from", "trim", "penalty")  # left out while they are None, and then no axes either
-
-
 def document(specification: Specification) -> dict[str, Any]:
-    """Return a specification as a dict that JSON can store, with its `kind`, the names of its `axes` and its fields.
-
-    Fields that were added in later versions are left out while they are empty, so that the names of earlier runs stay
-    valid.
-    """
+    """Return a specification as a dict that JSON can store, with its `kind`, the names of its `axes` and its fields."""
     fields: dict[str, Any] = plain(asdict(specification))  # type: ignore[call-overload]
-    unused = {name for name in LATER_AXES if fields.get(name) is None}
-    axes = [axis for axis in specification.axes if axis not in unused]
-    empty = {name for name in LATER if name not in axes and not fields.get(name)}
-    return {"kind": specification.kind, "axes": axes, **{n: v for n, v in fields.items() if n not in unused | empty}}
+    return {"kind": specification.kind, "axes": list(specification.axes), **fields}
 
 
 def networks(specification: Mapping[str, Any]) -> set[str]:
@@ -66,7 +53,7 @@ def networks(specification: Mapping[str, Any]) -> set[str]:
     """
     named = (specification[name] for name in specification["axes"])
     values = [value if isinstance(value, list) else [value] for value in named]
-    where = (specification["kind"], specification["dataset"], specification.get("smoke", ""))
+    where = (specification["kind"], specification["dataset"], specification.get("smoke"))
     return {repr((*where, point)) for point in product(*values)}
 
 

@@ -88,7 +88,6 @@ def carry_out(
     """
     documents = [*(run.specification for run in store.runs.values()), *map(document, specifications)]
     check_one_setting(documents, study.by_dataset)
-    scratch.carry_over(place, documents)
     clean(store, place)
     todo = pending(specifications, store)
     check(todo, place)
