@@ -15,7 +15,8 @@ from mgce._rounding import confidence_text, percent_down, percent_up, rate_down,
 from mgce.risk import certify
 from mgce.sets import ConformalSets
 
-SOURCE = Path(__file__).parents[1] / "src" / "mgce"
+ROOT = Path(__file__).parents[1]
+LAB = ROOT / "lab" / "src" / "mgce_lab"
 SHARES = st.floats(0, 1) | st.sampled_from([1e-4, 1.5e-5, 1e-6, 0.05, 0.95, 1 - 1e-6, 1 - 1e-16, 5e-324])
 NUMBERS = SHARES | st.floats(-20, 20)
 PROVED = {"argmax_error", "randomized_error", "alpha_risk", "coverage", "delta", "low", "high", "lower",
@@ -111,7 +112,8 @@ def test_small_bounds_and_large_confidences_are_not_printed_as_none_and_all():
 
 def test_no_proved_number_is_printed_but_by_this_module():
     found = []
-    for path in SOURCE.rglob("*.py"):
+    rooms = [ROOT / "src" / "mgce", *(LAB / name for name in ("cli", "compare", "engine", "paper", "protocols"))]
+    for path in (path for room in rooms for path in room.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
                 names = {part.attr for part in ast.walk(node.value) if isinstance(part, ast.Attribute)}

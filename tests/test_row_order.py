@@ -27,6 +27,7 @@ from mgce.estimators import stochastic
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.noise.confident import confident_labels
 from mgce.risk import UncertaintySet
+from mgce_lab.cli import commands as lab_commands
 from mgce_lab.compare import compare
 
 N, K, D = 150, 3, 4
@@ -473,7 +474,7 @@ def test_the_compare_command_draws_the_same_rows():
 
 
 def test_every_public_name_is_in_a_list():
-    public = set(COMMANDS)
+    public = {*COMMANDS, *lab_commands.COMMANDS}
     for room in ("", ".risk", ".sets", ".metrics", ".noise", ".estimators", ".functional"):
         public |= set(importlib.import_module(f"mgce{room}").__all__)
     fits = {name for kind in map(estimators.__dict__.get, estimators.__all__) for name in dir(kind) if "fit" in name}
