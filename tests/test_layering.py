@@ -168,7 +168,7 @@ ROOMS = {
         "image_fit lightning",
     ),
     "mgce_lab.engine": (
-        "methods migration place select significance summary",
+        "lines methods place select significance summary",
         "specification store records result",
         "consistency render scratch study tables page",
         "images sweep report",

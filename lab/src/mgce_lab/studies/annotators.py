@@ -10,7 +10,6 @@ that is stopped goes on where it was. `--page` writes the tables of `docs/annota
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mgce import ConsensusClassifier
 from mgce.noise.annotator_table import Annotator
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.embeddings import DEVELOPED_ON, ROWS, SETS, TEST_FROM, read
 from mgce_lab.studies.made_annotators import made_table
 from mgce_lab.studies.markdown import table
@@ -54,25 +54,17 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the tables of docs/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    done = {_key(cell) for cell in records()}
+    lines = Lines(RESULTS, "data", "number", "part", "keep")
     for cell, measure in _cells(options):
-        if _key(cell) not in done:
-            line = cell | measure()
-            with RESULTS.open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(json.dumps(line), flush=True)
+        if cell not in lines:
+            lines.add(cell | measure())
     if options.page:
         PAGE.write_text(page(PAGE.read_text(), records()))
 
 
 def records() -> list[dict[str, Any]]:
     """Return the finished cells."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
-
-
-def _key(cell: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(cell.get(name) for name in ("data", "number", "part", "keep"))
+    return Lines(RESULTS).read()
 
 
 def _cells(options: argparse.Namespace) -> Iterator[tuple[dict[str, Any], Callable[[], dict[str, Any]]]]:

@@ -27,6 +27,7 @@ from mgce.integrations.lightgbm import MGCELGBMClassifier
 from mgce.integrations.xgboost import MGCEXGBClassifier
 from mgce_lab.data import load
 from mgce_lab.data.idx import read_idx
+from mgce_lab.engine.lines import Lines
 
 RESULTS = Path("results/boosting/tables.jsonl")
 TABLES = ("digits", "breast_cancer", "adult", "covertype", "fashion", "letter")
@@ -60,23 +61,19 @@ def main() -> None:
     if options.table:
         print(table_of(RESULTS.read_text().splitlines()))
         return
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(r["table"], r["rate"], r["seed"], r["method"]) for r in map(json.loads, lines)}
+    lines = Lines(RESULTS, "table", "rate", "seed", "method")
     for seed in range(options.seeds):
         for table in TABLES:
             for rate in RATES:
                 data = None
                 for method, measure in METHODS.items():
-                    if (table, rate, seed, method) in done:
+                    cell = {"table": table, "rate": rate, "seed": seed, "method": method}
+                    if cell in lines:
                         continue
                     data = data or noisy_data(table, rate, seed, options.data_dir)
                     start = time.perf_counter()
-                    record = {"table": table, "rate": rate, "seed": seed, "method": method, **measure(data)}
-                    record["seconds"] = round(time.perf_counter() - start, 1)
-                    print(json.dumps(record), flush=True)
-                    with RESULTS.open("a") as file:
-                        file.write(json.dumps(record) + "\n")
+                    record = cell | measure(data)
+                    lines.add(record | {"seconds": round(time.perf_counter() - start, 1)})
 
 
 def table_of(lines: list[str]) -> str:

@@ -9,7 +9,6 @@ set, and rows of CIFAR-10 that are in none of the five sets. Each finished cell 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from mgce.metrics import expected_calibration_error
 from mgce.noise.annotator_table import annotator_table
 from mgce.noise.annotators import Annotations, annotator_model
 from mgce.noise.shared_evidence import shared_evidence
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.annotators import BEGIN, END, KEEPS, PAGE, thinned, within
 from mgce_lab.studies.embeddings import ROWS, read
 from mgce_lab.studies.made_annotators import made_table
@@ -43,18 +43,18 @@ def main() -> None:
     parser.add_argument("--page", action="store_true", help="write the table of docs/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    done = {(cell["data"], cell["number"]) for cell in records()}
+    lines = Lines(RESULTS, "data", "number")
     for data, number, x, y, labels in _parts(options):
-        if (data, number) not in done:
-            with RESULTS.open("a") as file:
-                file.write(json.dumps({"data": data, "number": number, **measured(x, y, labels)}) + "\n")
+        cell = {"data": data, "number": number}
+        if cell not in lines:
+            lines.add(cell | measured(x, y, labels))
     if options.page:
         PAGE.write_text(page(PAGE.read_text(), records()))
 
 
 def records() -> list[dict[str, Any]]:
     """Return the finished cells."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
+    return Lines(RESULTS).read()
 
 
 def _parts(options: argparse.Namespace) -> Iterator[tuple[str, int, NDArray[Any], NDArray[Any], NDArray[Any]]]:

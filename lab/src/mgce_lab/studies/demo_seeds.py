@@ -7,7 +7,6 @@ the two tables of `docs/commands/demo.md`.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from mgce._machine import describe
 from mgce.cli.demo import NOISE_RATE
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.known_table import FIRST, LABEL, found, known_table
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.markdown import table
 
 ROOT = Path(__file__).parents[4]
@@ -41,20 +41,17 @@ def main() -> None:
     if parser.parse_args().page:
         PAGE.write_text(page(PAGE.read_text(), records()))
         return
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    done = {(one["dataset"], one["rate"], one["seed"]) for one in records()}
+    lines = Lines(RESULTS, "dataset", "rate", "seed")
     for dataset, rate, seeds in CELLS:
         for seed in range(seeds):
-            if (dataset, rate, seed) not in done:
-                result = {"dataset": dataset, "rate": rate, "seed": seed} | measured(dataset, rate, seed)
-                print(json.dumps(result), flush=True)
-                with RESULTS.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
+            cell = {"dataset": dataset, "rate": rate, "seed": seed}
+            if cell not in lines:
+                lines.add(cell | measured(dataset, rate, seed))
 
 
 def records() -> list[dict[str, Any]]:
     """Return the demonstrations that are there."""
-    return [json.loads(line) for line in RESULTS.read_text().splitlines()] if RESULTS.is_file() else []
+    return Lines(RESULTS).read()
 
 
 def measured(dataset: str, noise_rate: float, seed: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies import embeddings_growth, embeddings_text
 from mgce_lab.studies.embedding_models import MODELS, OURS, SUSPECTS, Split, difference, line_of
 from mgce_lab.studies.markdown import table
@@ -68,18 +69,13 @@ def whole_page() -> str:
 def _run(options: argparse.Namespace) -> None:
     features, right = read(options.features)
     human = torch.load(options.cifarn / "CIFAR-10_human.pt", weights_only=False)
-    RESULTS.mkdir(parents=True, exist_ok=True)
     for number in options.sets:
-        done = {(line["noise"], line["model"]) for line in records() if line["set"] == number}
+        lines = Lines(RESULTS / f"{number}.jsonl", "set", "noise", "model")
         for noise in options.noises:
             for name in options.models:
-                if (noise, name) not in done:
-                    line = {"set": number, "noise": noise, "model": name}
-                    line |= measured(features, right, human, number, noise, name)
-                    with (RESULTS / f"{number}.jsonl").open("a") as file:
-                        file.write(json.dumps(line) + "\n")
-                    shown = {key: value for key, value in line.items() if key != "wrong"}
-                    print(json.dumps(shown), flush=True)
+                cell = {"set": number, "noise": noise, "model": name}
+                if cell not in lines:
+                    lines.add(cell | measured(features, right, human, number, noise, name), unseen=["wrong"])
 
 
 def read(folder: Path) -> tuple[NDArray[np.float32], NDArray[np.int64]]:

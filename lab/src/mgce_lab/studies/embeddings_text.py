@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies import embedding_models
 from mgce_lab.studies.embedding_models import OURS, Split, cleaned, difference, line_of, logistic, tuned
 from mgce_lab.studies.markdown import table
@@ -54,16 +55,13 @@ def main() -> None:
 
 
 def _run(options: argparse.Namespace, number: int) -> None:
-    RECORDS.mkdir(parents=True, exist_ok=True)
-    done = {(line["noise"], line["model"]) for line in records() if line["set"] == number}
+    lines = Lines(RECORDS / f"{number}.jsonl", "set", "noise", "model")
     for name in options.models if number == 1 else [name for name in options.models if name != BOOSTING]:
         for noise in NOISES:
-            if (noise, name) not in done:
+            cell = {"set": number, "noise": noise, "model": name}
+            if cell not in lines:
                 split = drawn(options.data_dir, number, noise)
-                line = {"set": number, "noise": noise, "model": name} | line_of(MODELS[name], JUDGES, name, split)
-                with (RECORDS / f"{number}.jsonl").open("a") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps({key: value for key, value in line.items() if key != "wrong"}), flush=True)
+                lines.add(cell | line_of(MODELS[name], JUDGES, name, split), unseen=["wrong"])
 
 
 def drawn(data_dir: Path, number: int, noise: str) -> Split:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import base64
 import csv
-import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -42,6 +41,7 @@ from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 from mgce.training import recipes
 from mgce_lab.data import load, load_images
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.loop_page import confused, page, summary
 from mgce_lab.studies.markdown import write_between
 
@@ -379,17 +379,20 @@ def _packed(rows: Tensor) -> str:
 
 def records(part: str) -> list[dict[str, Any]]:
     """Return the records of a part: `runs`, `development`, `unseen` or `settings`."""
-    path = RECORDS / f"{part}.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return _lines(part).read()
+
+
+def _lines(part: str) -> Lines:
+    return Lines(RECORDS / f"{part}.jsonl", "column", "recipe", "seed")
 
 
 def missing(part: str, columns: dict[str, Column], names: list[str], seeds: int) -> Iterator[tuple[str, str, int]]:
     """Yield what has no record yet: one seed of all columns before the next."""
-    done = {(one["column"], one["recipe"], one["seed"]) for one in records(part)}
+    lines = _lines(part)
     for seed in range(seeds):
         for column in columns:
             for recipe in names:
-                if (column, recipe, seed) not in done:
+                if {"column": column, "recipe": recipe, "seed": seed} not in lines:
                     yield column, recipe, seed
 
 
@@ -408,7 +411,7 @@ def main() -> None:
     part, columns = ("development", DEVELOPMENT) if options.development else ("runs", COLUMNS)
     part, columns = ("unseen", UNSEEN) if options.unseen else (part, columns)
     names = options.recipes or (list(UNTOLD) if options.unseen else every)
-    RECORDS.mkdir(parents=True, exist_ok=True)
+    lines = _lines(part)
     read: dict[tuple[str, int], Data] = {}
     for name, recipe, seed in missing(part, columns, names, options.seeds):
         column = columns[name]
@@ -419,8 +422,7 @@ def main() -> None:
                 make = {"banking77": texts, "letter": letters}.get(column.dataset, images)
                 read = {(name, seed): make(column, options.data_dir, seed)}
         record = {"column": name, "recipe": recipe, "seed": seed, **trained(read[name, seed], column, recipe, seed)}
-        with (RECORDS / f"{part}.jsonl").open("a") as file:
-            file.write(json.dumps(record | {"machine": describe()["processor"]}) + "\n")
+        lines.add(record | {"machine": describe()["processor"]}, quiet=True)
         print(name, recipe, seed, *(f"{key} {record[key]:.1f}" for key in ("last", "checkpoint", "average", "kept")))
     write()
 

@@ -9,7 +9,6 @@ Results are one line a cell in results/noise_share/cells.jsonl, of which the tab
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from mgce.estimators import MGCEForestClassifier
 from mgce.noise.share import NoiseShare, noise_share
 from mgce.tables.suspects import judge
 from mgce_lab.data import load, load_images
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.markdown import table, write_between
 
 RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/noise-share.md")
@@ -187,15 +187,14 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    lines = options.results.read_text().splitlines() if options.results.exists() else []
-    done = {(r["table"], r["noise"], r["rate"], r["seed"]) for r in map(json.loads, lines)}
+    lines = Lines(options.results, "table", "noise", "rate", "seed")
     for seed in range(options.seeds):
         for name in options.tables:
             X, right, human = (CHOSEN_ON | READ_ONCE)[name](np.random.default_rng(seed))
             for kind, rate in KINDS:
                 absent = human is None if kind == "people" else kind == "pair" and right.max() == 1
-                if absent or (name, kind, rate, seed) in done:
+                cell = {"table": name, "chosen_on": name in CHOSEN_ON, "noise": kind, "rate": rate, "seed": seed}
+                if absent or cell in lines:
                     continue
                 given = human if kind == "people" else wrong_labels(X, right, kind, rate, seed)
                 file = options.cache and options.cache / f"{name}-{kind}-{rate}-{seed}.npy"
@@ -206,12 +205,8 @@ def main() -> None:
                     probs = judge(X, given, train, seed).probs
                 if file:
                     np.save(file, probs)
-                cell = {"table": name, "chosen_on": name in CHOSEN_ON, "noise": kind, "rate": rate, "seed": seed}
-                record = cell | measured(noise_share(given, probs), right, given)
-                print(json.dumps(record), flush=True)
-                with options.results.open("a") as out:
-                    out.write(json.dumps(record) + "\n")
-    figures = render([json.loads(line) for line in options.results.read_text().splitlines()])
+                lines.add(cell | measured(noise_share(given, probs), right, given))
+    figures = render(lines.read())
     print(figures)
     if options.results == RESULTS:
         write_between(PAGE, BEGIN, figures, END)

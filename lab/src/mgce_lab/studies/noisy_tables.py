@@ -6,7 +6,6 @@ Every estimator has the same rows, the same wrong labels and the machine to itse
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import time
 import warnings
@@ -27,6 +26,7 @@ from mgce import MGCEClassifierCV, MGCEMLPClassifier, metrics, noise
 from mgce._machine import describe
 from mgce.datasets import preprocessor
 from mgce_lab.data import load
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies import estimators_page
 
 DATASETS = ("letter", "adult")
@@ -53,20 +53,14 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+", default=DATASETS)
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    path = estimators_page.NOISY_TABLES
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text().splitlines() if path.exists() else []
-    done = {(r["dataset"], r["seed"], r["estimator"]) for r in map(json.loads, lines)}
+    lines = Lines(estimators_page.NOISY_TABLES, "dataset", "seed", "estimator")
     for dataset in options.datasets:
         for seed in range(options.seeds):
             data = _noisy(dataset, seed, options.data_dir)
             for name, make in ESTIMATORS.items():
-                if (dataset, seed, name) in done:
-                    continue
-                result = {"dataset": dataset, "seed": seed, "estimator": name, **measure(make(seed), *data)}
-                print(json.dumps(result), flush=True)
-                with path.open("a") as file:
-                    file.write(json.dumps(result | {"machine": _machine()}) + "\n")
+                cell = {"dataset": dataset, "seed": seed, "estimator": name}
+                if cell not in lines:
+                    lines.add(cell | measure(make(seed), *data) | {"machine": _machine()}, unseen=["machine"])
     estimators_page.main()
 
 

@@ -24,6 +24,7 @@ from mgce.review.sheet import chosen
 from mgce.review.suspect_file import read_suspects
 from mgce.tables.fit import FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.markdown import table, write_between
 from mgce_lab.studies.tables import Rows, noisy_rows
 
@@ -50,20 +51,14 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of classes too rare for the folds
     torch.set_num_threads(1)
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
-    done = {(record["table"], record["seed"]) for record in map(json.loads, lines)}
+    lines = Lines(RESULTS, "table", "seed")
     for seed in range(options.seeds):
         for name in TABLES:
-            if (name, seed) in done:
+            if {"table": name, "seed": seed} in lines:
                 continue
             rows, clean = (noisy_rows(name, "symmetric", rate, seed, options.data_dir) for rate in (RATE, 0.0))
-            records = list(measure(rows, _names(clean.y), seed))
-            with RESULTS.open("a") as file:
-                for record in records:
-                    record = {"table": name, "rate": RATE, "seed": seed, "model": MODEL, **record}
-                    print(json.dumps(record), flush=True)
-                    file.write(json.dumps(record) + "\n")
+            for record in list(measure(rows, _names(clean.y), seed)):
+                lines.add({"table": name, "rate": RATE, "seed": seed, "model": MODEL, **record})
     write_page()
 
 

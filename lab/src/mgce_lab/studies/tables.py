@@ -9,7 +9,6 @@ mgce_lab.studies.tables_picture` a picture.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -31,6 +30,7 @@ from mgce._machine import describe
 from mgce.datasets import preprocessor
 from mgce.tables.fit import FitPlan, run
 from mgce_lab.data import load
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.tables_page import RESULTS, TABLES
 from mgce_lab.studies.tables_page import main as write_page
 from mgce_lab.studies.tables_picture import main as draw_picture
@@ -63,20 +63,16 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of solvers that did not converge, and of classes too rare for the folds
     torch.set_num_threads(1)
-    options.results.parent.mkdir(parents=True, exist_ok=True)
-    lines = options.results.read_text().splitlines() if options.results.exists() else []
-    done = {(r["table"], r["noise"], r["rate"], r["seed"], r["method"]) for r in map(json.loads, lines)}
+    lines = Lines(options.results, "table", "noise", "rate", "seed", "method")
     for seed in range(options.seeds):
         for table in options.tables:
             for kind, rate in _noises(table, options.data_dir):
                 cell = {"table": table, "noise": kind, "rate": rate, "seed": seed}
-                left = [name for name in METHODS if (*cell.values(), name) not in done]
+                left = [name for name in METHODS if cell | {"method": name} not in lines]
                 if left:
                     rows = noisy_rows(table, kind, rate, seed, options.data_dir)
                     for record in _measured(rows, seed, left):
-                        print(json.dumps(cell | record), flush=True)
-                        with options.results.open("a") as file:
-                            file.write(json.dumps(cell | record | {"machine": _machine()}) + "\n")
+                        lines.add(cell | record | {"machine": _machine()}, unseen=["machine"])
     if options.results == RESULTS:
         write_page()
         draw_picture()

@@ -9,7 +9,6 @@ docs/tables.md of them.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 from mgce import metrics
 from mgce._machine import describe
 from mgce.tables.fit import FitPlan, run
+from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.opponents import OPPONENTS, Fit
 from mgce_lab.studies.tables import FloatArray, Rows
 from mgce_lab.studies.unseen_tables import UNSEEN, noises, noisy_rows, read
@@ -53,16 +53,13 @@ def main() -> None:
 
 def complete(cell: dict[str, Any], rows: Callable[[], Rows], methods: dict[str, Any], results: Path) -> None:
     """Measure the methods that have no result in a cell yet."""
-    results.parent.mkdir(parents=True, exist_ok=True)
-    lines = results.read_text().splitlines() if results.exists() else []
-    done = {json.loads(line)["method"] for line in lines if cell.items() <= json.loads(line).items()}
-    drawn = rows() if done < methods.keys() else None
-    for method, measure in methods.items():
-        if method not in done and drawn is not None:
-            record = cell | {"method": method} | measure(drawn, cell["seed"])
-            print(json.dumps(record), flush=True)
-            with results.open("a") as file:
-                file.write(json.dumps(record | {"machine": _machine()}) + "\n")
+    lines = Lines(results, *cell, "method")
+    left = [method for method in methods if cell | {"method": method} not in lines]
+    drawn = rows() if left else None
+    for method in left:
+        assert drawn is not None
+        record = cell | {"method": method} | methods[method](drawn, cell["seed"])
+        lines.add(record | {"machine": _machine()}, unseen=["machine"])
 
 
 def ours(rows: Rows, seed: int) -> dict[str, Any]:
