@@ -15,7 +15,6 @@ TESTED_IN = {
     "_text": "cli/test_hostile_names.py",
     "functional": "test_public_api.py",
     "cli/annotated": "cli/test_annotations.py",
-    "cli/changed_tables": "cli/test_fit.py",
     "cli/encoding": "cli/test_embed.py",
     "cli/env": "cli/test_commands.py",
     "cli/fit_files": "cli/test_fit.py",

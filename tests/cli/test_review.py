@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 import commands
+from mgce.datasets.table_files import read_frame
+from mgce.datasets.written_tables import to_table_file
 from mgce.review.decision_file import COLUMNS
 from mgce.review.sheet import chosen
 from mgce.review.suspect_file import read_suspects
@@ -195,6 +197,37 @@ def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, 
         pd.testing.assert_frame_equal(mended.astype({"y": int}), expected)
         # Of a text file, labels are texts.
         assert mended["y"].dtype.kind == "i" or (suffix, out) == ("csv", "m.parquet")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "xlsx"])
+def test_decisions_reach_their_rows_by_ids_that_differ_in_the_last_digits(mgce, tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=120).round(3)
+    right = pd.DataFrame({"id": 1234567890123456789 + np.arange(120), "x": x, "y": np.where(x > 0, "yes", "no")})
+    frame = right.copy()
+    frame.loc[frame.index[x > 0][:8], "y"] = "no"
+    wrong = [str(name) for name in frame["id"][frame["y"] != right["y"]]]
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(to_table_file(frame, path))
+    quick = ("--target", "y", "--id", "id", "--model", "linear", "--beta", "1.4", "--jobs", "1")
+    assert mgce("fit", path.name, *quick)[0] == 0
+    key = {one.name: one.key for one in read_suspects(tmp_path / "t.suspects.csv")}
+    assert len(set(key.values())) == 120 and {*key} == {*right["id"].map(str)}
+    (tmp_path / "d.csv").write_text(
+        "\n".join([",".join(COLUMNS), *(f"{key[name]},{name},,no,suggestion,yes,suspect,," for name in wrong)]) + "\n"
+    )
+    # Some labels were mended in the table since, which once moved the keys of the rows below them.
+    frame.loc[[i for i, name in enumerate(right["id"].map(str)) if name in wrong[:4]], "y"] = "yes"
+    path.write_bytes(to_table_file(frame.sample(frac=1, random_state=1), path))
+    code, _, errors = mgce(
+        "fit", path.name, *quick, "--checked", "d.csv", "--mended", f"m.{suffix}", "--out", "n.skops"
+    )
+    assert code == 0, errors
+    mended = read_frame(tmp_path / f"m.{suffix}", "table", text=["id"])
+    assert dict(zip(mended["id"].map(str), mended["y"], strict=True)) == dict(
+        zip(right["id"].map(str), right["y"], strict=True)
+    )
 
 
 @pytest.mark.integration

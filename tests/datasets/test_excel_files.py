@@ -37,6 +37,14 @@ def test_what_excel_does_not_have_is_written_as_text():
     assert found == ["a", "x\ufffdy", "2024-01-01 00:00:00+00:00", 0.5]
 
 
+def test_whole_numbers_that_excel_would_round_are_written_as_text():
+    numbers = [10**15 - 1, 10**15, -(10**15), 1234567890123456789]
+    found = [
+        row[0] for row in openpyxl.load_workbook(io.BytesIO(to_excel(pd.DataFrame({"a": numbers}))))["Sheet1"].values
+    ]
+    assert found[1:] == [10**15 - 1, "1000000000000000", "-1000000000000000", "1234567890123456789"]
+
+
 @pytest.mark.parametrize(
     ("limit", "frame", "said"),
     [

@@ -35,6 +35,8 @@ def test_no_two_contents_share_a_key_by_how_they_are_joined():
         (" a ", "a"),
         ("a\r\nb", "a\nb"),
         ("-0.0", "-0"),
+        ("1234567890123456789.0", "1234567890123456789"),
+        ("1.234567890123456789e18", "1234567890123456789"),
     ],
 )
 def test_what_programs_write_differently_is_one_text(ours, theirs):
@@ -43,3 +45,19 @@ def test_what_programs_write_differently_is_one_text(ours, theirs):
 
 def test_what_differs_stays_different():
     assert number_text("1.5") != number_text("1.500001") and number_text("a") != number_text("A")
+    whole = ["1234567890123", "1234567890124", "1234567890123456788", "1234567890123456789", "9" * 40]
+    assert [number_text(text) for text in whole] == whole
+
+
+def test_contents_that_only_rounding_makes_equal_get_keys_of_their_own():
+    exact = [["a"], ["0.30000000000000004"], ["0.3"], ["b"], ["b"]]
+    rounded = [["a"], ["0.3"], ["0.3"], ["b"], ["b"]]
+    keys = example_keys(rounded, [""] * 5, lambda places: [exact[place] for place in places])
+    assert len(set(keys)) == 5 and [key[-2:] == "-2" for key in keys] == [False, False, False, False, True]
+    order = [2, 3, 0, 1, 4]
+    again = example_keys(
+        [rounded[i] for i in order], [""] * 5, lambda places: [exact[order[place]] for place in places]
+    )
+    assert again == [keys[i] for i in order]
+    # With the other example gone, neither takes over its key.
+    assert not {*example_keys(rounded[2:], [""] * 3)} & {*keys[1:3]}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from mgce.datasets.column_types import cells_of, texts
 from mgce.datasets.table_files import is_text_file
 from mgce.datasets.text_tables import TextFormat
 from mgce.datasets.written_tables import text_changed, to_csv, to_table_file
@@ -44,8 +46,35 @@ def changed_table(
 def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
     """Return the table with some rows removed and labels changed; the type of the label column is kept if possible."""
     if labels:
-        same = {str(label): label for label in frame[target].dropna().unique()}
-        column = frame[target].astype(object)
-        column.iloc[list(labels)] = [same.get(label, label) for label in labels.values()]
-        frame = frame.assign(**{target: column.astype(frame[target].dtype)})
+        frame = frame.assign(**{target: _relabelled(frame[target], labels)})
     return frame.drop(index=list(rows))
+
+
+def _relabelled(column: pd.Series[Any], labels: Mapping[int, str]) -> pd.Series[Any]:
+    """Return a column with some labels changed; it becomes text if its type has no value that is written like a label.
+
+    Args:
+        column: the labels.
+        labels: the new labels as texts, by row number.
+    """
+    rows, wanted, cells, dtype = list(labels), texts(column), cells_of(column), column.dtype
+    wanted.iloc[rows] = list(labels.values())
+    known = dict(zip(texts(column), cells, strict=True))
+    new = [label for label in dict.fromkeys(labels.values()) if label not in known]
+    if new and not (_of_one_type(dtype) or {*map(type, column.dropna())} <= {str}):
+        return wanted  # a file has no column of dates and texts
+    try:
+        if isinstance(dtype, pd.CategoricalDtype) and new:
+            added = pd.Index(new).astype(dtype.categories.dtype)
+            known |= dict(zip(new, added, strict=True))
+            dtype = pd.CategoricalDtype(dtype.categories.union(added, sort=False), dtype.ordered)
+        cells[rows] = [known.get(label, label) for label in labels.values()]
+        found = pd.Series(cells, index=column.index, name=column.name).astype(dtype)
+    except (TypeError, ValueError):  # no number, date or truth value is written like this
+        return wanted
+    return found if texts(found).equals(wanted) else wanted
+
+
+def _of_one_type(dtype: Any) -> bool:
+    """Return whether all values of a column are of one type, and not any objects."""
+    return not pd.api.types.is_object_dtype(dtype.categories if isinstance(dtype, pd.CategoricalDtype) else dtype)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SUFFIX = ".xlsx"
 # The limits of Excel, from its specification: rows of a sheet, columns, characters of a cell and of a sheet's name.
 MOST_ROWS, MOST_COLUMNS, LONGEST, LONGEST_NAME = 1_048_576, 16_384, 32_767, 31
+WHOLE = 10**15  # whole numbers from here on are written as text: Excel keeps 15 digits, and the others become 0
 SHEET = "Sheet1"  # as Excel names the first sheet
 
 
@@ -36,7 +37,8 @@ def check_excel(option: str) -> None:
 def to_excel(frame: pd.DataFrame, sheet: str | None = None) -> bytes:
     """Return a table as the content of an Excel file with one sheet.
 
-    Texts are cells of text, so that Excel runs none as a formula. Missing values are empty cells.
+    Texts are cells of text, so that Excel runs none as a formula. Missing values are empty cells. Whole numbers of more
+    than 15 digits are text, since Excel would round them.
 
     Args:
         frame: the table.
@@ -91,6 +93,8 @@ def _cells(page: Any, values: Iterable[Any]) -> list[Any]:
         plain = plain.to_pydatetime() if hasattr(plain, "to_pydatetime") else plain
         if isinstance(plain, dt.datetime) and plain.tzinfo is not None:
             plain = str(value)  # Excel has no time zones
+        if isinstance(plain, int) and abs(plain) >= WHOLE:
+            plain = str(plain)
         if plain is not None and not isinstance(plain, bool | int | float | dt.date | dt.time | dt.timedelta):
             plain = ILLEGAL_CHARACTERS_RE.sub("\ufffd", str(plain))
         cell = WriteOnlyCell(page, value=plain)
