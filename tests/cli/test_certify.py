@@ -384,6 +384,44 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     assert code == 2 and "--checked takes the file" in " ".join(errors.split())
 
 
+def test_decisions_of_a_second_person_widen_the_bound_by_the_errors_that_the_first_hid(mgce, refuses, tmp_path):
+    rng = np.random.default_rng(0)
+    right = rng.integers(2, size=600)
+    guess = np.where(rng.random(600) < 0.2, 1 - right, right)
+    found = np.where(rng.random(600) < 0.5, guess, right)  # what the first person says
+    pd.DataFrame({"x": np.arange(600), "label": right, "prediction": guess}).to_csv(tmp_path / "p.csv", index=False)
+    call = ("certify", "p.csv", "--target", "label", "--json", "c.json")
+    assert mgce(*call, "--to-check", "p.suspects.csv", "--width", "0.1")[0] == 0
+    shown = [one.suspect for one in chosen(read_suspects(tmp_path / "p.suspects.csv"), 0, 600)]
+    rows = np.array([int(one.name) - 1 for one in shown])
+    for name, labels, n in (("d.csv", found, len(rows)), ("e.csv", right, 40)):
+        with (tmp_path / name).open("w", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(COLUMNS)
+            for one, row in zip(shown[:n], rows, strict=False):
+                label = str(labels[row])
+                what = "keep" if label == one.given else "other"
+                lines.writerow(
+                    [one.key, one.name, "", one.given, what, label, "random", one.draw, one.draw_probability]
+                )
+    code, output, errors = mgce(*call, "--checked", "d.csv", "--checked-again", "e.csv")
+    assert code == 0 and "40 of them a second time" in " ".join(output.split()), errors
+    looks = {"checked": (rows, found[rows]), "checked_again": (rows[:40], right[rows[:40]])}
+    expected = certify(right, np.eye(2)[guess], **looks)
+    document = json.loads((tmp_path / "c.json").read_text())
+    assert (document["argmax_error"], document["looked_up_again"]) == (expected.argmax_error, 40)
+    for options in (
+        ["--checked-again", "e.csv"],
+        ["--checked", "d.csv", "--checked-again", "d.csv"],
+        ["--checked", "d.csv", "--checked-again", "e.csv", "--anytime"],
+        ["--checked", "d.csv", "--checked-again", "e.csv", "--by", "label"],
+    ):
+        refuses("Expected `checked_again` to be other files than those of `checked`, and left out", *call, *options)
+    refuses("rows of `checked`, looked up a second time", *call, "--checked", "e.csv", "--checked-again", "d.csv")
+    (tmp_path / "e.csv").write_text((tmp_path / "e.csv").read_text().replace(",random,1,", ",random,2,"))
+    refuses("Expected `checked_again` to be decisions on", *call, "--checked", "d.csv", "--checked-again", "e.csv")
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_labels_that_were_found_and_typed_into_the_table_change_no_bound(mgce, refuses, tmp_path, seed):
     """Labels that a model has filled in: it errs on a fifth, and agrees with most of its own errors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +62,10 @@ def certify(
         str | None,
         typer.Option(help="Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."),
     ] = None,
+    checked_again: Annotated[
+        str | None,
+        typer.Option(help="Files of decisions of a second person, on the first rows of --to-check once more."),
+    ] = None,
     anytime: Annotated[
         bool, typer.Option("--anytime", help="With --checked: the bound holds at every look, whenever you stop.")
     ] = False,
@@ -95,10 +100,11 @@ def certify(
         what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
         raise ValueError(expected("audit", what, audit.name))
     check_width(width)
-    decided = [] if checked is None else [Path(path) for path in parse_names(checked)]
+    decided, again = ([] if names is None else [*map(Path, parse_names(names))] for names in (checked, checked_again))
+    _check_again(again, [] if anytime or by is not None else decided)
     if to_check is not None and (decided or groups is not None):
         raise ValueError(expected("to_check", "left out with `checked` or `groups`", to_check))
-    read = [model, *files_of(table or model), *files_of_features(embeddings), transition, *decided]
+    read = [model, *files_of(table or model), *files_of_features(embeddings), transition, *decided, *again]
     check_outputs({"json": json_file, "to_check": to_check}, read)
     form = TextFormat(sep, decimal, encoding, sheet)
     if is_table(model):
@@ -108,10 +114,11 @@ def certify(
     predictions, notes = rows.predictions, rows.notes
     options: dict[str, Any] = {"delta": delta, "bounds": None if bounds is None else parse_names(bounds)}
     options |= _noise_options(predictions.classes, parse_rate(noise_rate), noise_type, transition, form)
-    if checked is not None:
-        found = looked_up(rows.frame, predictions, read_decisions(*decided)[0], delta)
-        predictions, notes = found.predictions, [*notes, *found.notes]
-        options["checked"] = found.rows, found.right
+    for option, files in (("checked_again", again), ("checked", decided)):
+        if files:
+            found = looked_up(rows.frame, rows.predictions, read_decisions(*files)[0], delta, option)
+            predictions, notes = found.predictions, [*rows.notes, *found.notes]
+            options[option] = found.rows, found.right
     if rows.groups is not None:
         options["groups"] = rows.groups
     with warnings.catch_warnings():
@@ -130,6 +137,18 @@ def certify(
     console.print_notes(notes)
     if plan:
         console.print(plan)
+
+
+def _check_again(again: Sequence[Path], decided: Sequence[Path]) -> None:
+    """Raise an error if decisions of second looks have no first looks, which are those of other files.
+
+    Args:
+        again: the files of decisions of second looks.
+        decided: the files of decisions of first looks that second looks may be taken at.
+    """
+    if again and (not decided or {*again} & {*decided}):
+        what = "other files than those of `checked`, and left out without `checked`, and with `anytime` or `by`"
+        raise ValueError(expected("checked_again", what, ", ".join(map(str, again))))
 
 
 def _rows_to_check(

@@ -21,6 +21,7 @@ def check_decided(
     *,
     why_lost: str = "",
     unmended: Set[str] = frozenset(),
+    option: str = "checked",
 ) -> None:
     """Raise an error unless each decision is about a row that is there, and about the label that the row has.
 
@@ -33,6 +34,7 @@ def check_decided(
         remedy: a sentence on what to do.
         why_lost: why a row may not be found, for the error.
         unmended: keys of rows whose label must be the one before the review.
+        option: the name of the option that took the decisions, for the error.
 
     Raises:
         ValueError: if a row is not found, or its label is neither the reviewed label nor the decided one.
@@ -48,17 +50,20 @@ def check_decided(
         *([f"{len(changed):,} on rows whose label was changed since ({listed(pairs, NAMED)})"] if changed else []),
     ]
     alike = any(number_text(one.given).casefold() == number_text(now[one.key]).casefold() for one in changed)
-    what = f"Expected `checked` to be {len(decisions):,} decisions on rows of {place}, but got {', and '.join(parts)}. "
+    what = (
+        f"Expected `{option}` to be {len(decisions):,} decisions on rows of {place}, but got {', and '.join(parts)}. "
+    )
     raise ValueError(printable(f"{what}{WRITTEN_ANEW if alike else ''}{remedy}"))
 
 
-def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: str) -> None:
+def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: str, option: str = "checked") -> None:
     """Raise an error if the label of a decision is none of the classes.
 
     Args:
         decisions: the decisions.
         classes: the classes.
         place: where the classes are from, for the error.
+        option: the name of the option that took the decisions, for the error.
 
     Raises:
         ValueError: if a label is no class.
@@ -67,7 +72,7 @@ def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: 
     for one in decisions:
         if one.label and one.label not in known:
             what = f"decisions for the {len(known)} classes of {place} ({listed(list(known))})"
-            got = expected("checked", what, f"{one.label} for row {one.name}")
+            got = expected(option, what, f"{one.label} for row {one.name}")
             raise ValueError(got + nearest(one.label, known))
 
 

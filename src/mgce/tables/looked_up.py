@@ -82,7 +82,11 @@ class LookedUpRows:
 
 
 def looked_up(
-    frame: pd.DataFrame, predictions: LabelledPredictions, decisions: Sequence[Decision], delta: float
+    frame: pd.DataFrame,
+    predictions: LabelledPredictions,
+    decisions: Sequence[Decision],
+    delta: float,
+    option: str = "checked",
 ) -> LookedUpRows:
     """Return the rows that were looked up, in the order of the draws, and their right labels.
 
@@ -90,13 +94,20 @@ def looked_up(
     skipped, or whose label is none of the classes of the model. Labels may already be corrected in the table: the label
     that the person saw counts as the given one.
 
+    Args:
+        frame: the table.
+        predictions: its labels and predictions.
+        decisions: the decisions, at most one for each row.
+        delta: probability with which the bound may fail.
+        option: the name of the option that took the decisions, for errors.
+
     Raises:
         ValueError: if a decision is on no row of this table, on another given label, or for a label that is neither a
             class nor in the table, or if its draw is not the one of this row.
     """
     order = order_to_check(frame, predictions, EVERY, delta)
     now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
-    check_decided(decisions, now, "this table", REMEDY, why_lost=LOST)
+    check_decided(decisions, now, "this table", REMEDY, why_lost=LOST, option=option)
     known = [name for name in predictions.classes if name]
     check_classes(decisions, [*known, *sorted({*now.values()} - {*known})], "the table")
     keys = [*now]
@@ -104,7 +115,7 @@ def looked_up(
     other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
     if other:
         what = "decisions on the rows that --to-check has written for this table"
-        raise ValueError(expected("checked", what, f"{len(other):,} on other rows: {listed(other, NAMED)}"))
+        raise ValueError(expected(option, what, f"{len(other):,} on other rows: {listed(other, NAMED)}"))
     place = {label: index for index, label in enumerate(predictions.classes)}
     mended = [one for one in decisions if now[one.key] != one.given]
     target = predictions.target.copy()

@@ -26,6 +26,7 @@ from mgce_lab.studies import (
     page,
     tables_page,
     unseen_page,
+    wrong_looks,
 )
 from mgce_lab.studies import claim_records as of
 from mgce_lab.studies.claims import EVERY, Claim, Entry, Exempt, Printed, Table, Written
@@ -116,6 +117,12 @@ WRITTEN: list[Entry] = [
             loop_page.summary(loop.records("runs")),
             loop_page.confused(loop.records("runs"), loop.records("development")),
         ],
+    ),
+    Written(
+        "docs/commands/certify.md",
+        "mgce_lab.studies.wrong_looks --page",
+        "results/certificates/wrong-looks.json",
+        lambda: [wrong_looks.render(wrong_looks.records())],
     ),
     Written(
         "docs/commands/demo.md",
