@@ -86,3 +86,18 @@ def test_no_stride_meets_one_pixel(architecture, stem):
 def test_bad_arguments(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         ResNet(**{"architecture": "resnet18", "num_classes": 10, **arguments})
+
+
+@pytest.mark.parametrize("channels", [1, 4, 7, 15, 16])
+def test_a_strided_convolution_of_few_channels_is_given_only_the_pixels_that_it_reads(channels):
+    """With fewer than 8 channels PyTorch 2.13 writes beside its memory, unless it is given only these pixels."""
+    x = torch.randn(3, channels, 9, 8, dtype=torch.float64)
+    ours = PaddedConv2d(channels, 2 * channels, 1, stride=2).to(memory_format=torch.channels_last)
+    assert (ours.stride == (1, 1)) == (channels < 16)
+    plain = torch.nn.Conv2d(channels, 2 * channels, 1, stride=2, bias=False).double()  # no such fault in float64
+    plain.load_state_dict(ours.state_dict())
+    found, expected = ours(x.float().to(memory_format=torch.channels_last)), plain(x)
+    torch.testing.assert_close(found, expected.float())
+    found.square().sum().backward()
+    expected.square().sum().backward()
+    torch.testing.assert_close(ours.weight.grad, plain.weight.grad.float())
