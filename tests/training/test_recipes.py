@@ -1,5 +1,7 @@
 """The choice of a recipe by trainings whose predictions are known, and its interval by repeated draws."""
 
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -92,6 +94,22 @@ def test_a_training_that_waited_draws_as_if_it_were_alone():
     made = recipes(a=[60] * 8, b=[60, 59, 58, 57, 56, 56, 56, 56])
     choose_recipe(random_train, N, 2, recipes=made, patience=3)
     assert len(drawn[0]) == 8 and drawn[0] == drawn[1]
+
+
+def test_a_training_that_is_over_is_given_free_before_the_next_goes_on():
+    keepers, alive = [], []
+
+    def watched(criterion):
+        for epoch, keeper in enumerate(train(criterion)):
+            if epoch == 0:
+                keepers.append(weakref.ref(keeper))
+            alive.append(sum(one() is not None for one in keepers))
+            yield keeper
+
+    choose_recipe(
+        watched, N, 2, recipes=recipes(a=[60] * 9, b=[60, 50, 40, 30, 20, 20, 20, 20], c=[60] * 9), patience=3
+    )
+    assert alive[-1] == 1 and max(alive) == 3
 
 
 def test_the_interval_covers_the_difference_of_paired_shares():
