@@ -1,7 +1,7 @@
 """Bounds where looks are wrong, in made worlds: the table of docs/commands/certify.md.
 
-`python -m mgce_lab.studies.wrong_looks` draws worlds of 5,000 rows and two classes. Labels are filled in by the model for
-70 % of the rows, or wrong at random for 20 %. It writes results/certificates/wrong-looks.json and the table of the
+`python -m mgce_lab.studies.wrong_looks` draws worlds of 5,000 rows and two classes. Labels are filled in by the model
+for 70 % of the rows, or wrong at random for 20 %. It writes results/certificates/wrong-looks.json and the table of the
 page. `--page` only writes the table.
 """
 
