@@ -264,6 +264,30 @@ CLAIMS: list[Entry] = [
         NAMED,
         lambda: of.most_between([2], 1, 5),
     ),
+    *(
+        Claim(
+            "docs/losses.md",
+            f"| {share} | {{}} ± {{}} % |",
+            f"results/compare/{name}.json",
+            functools.partial(of.compared_losses, name, "mgce+trim", "accuracy"),
+        )
+        for share, name in (
+            ("the validation rows choose the share", "digits-trim"),
+            ("40 % left out", "digits-trim-0.4"),
+        )
+    ),
+    Claim(
+        "docs/commands/compare.md",
+        "(Welch's test, p of {} to {})",
+        "results/compare/digits.json",
+        of.welch_on_digits,
+    ),
+    Table(
+        "docs/commands/compare.md",
+        "| method | beta | accuracy |",
+        "results/compare/digits.json",
+        functools.partial(of.compared_losses, "digits"),
+    ),
     Claim(
         "docs/migrating/cross-entropy.md",
         "MGCE gained {} to {} points of accuracy from a learning rate three times as large",

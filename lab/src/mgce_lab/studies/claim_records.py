@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from mgce.losses.presets import LOSSES
 from mgce_lab.engine.methods import row_name
@@ -476,3 +477,25 @@ def ece_on_images() -> list[float]:
 def n_losses() -> float:
     """Return the number of losses by name."""
     return float(len(LOSSES))
+
+
+# What `mgce-lab compare digits --json results/compare/NAME.json` writes.
+
+
+def compared_losses(name: str, row: str, column: str) -> list[float]:
+    """Return a cell of a table of `mgce-lab compare`: the betas, or the mean and the standard deviation in percent."""
+    methods = json.loads(page(f"results/compare/{name}.json"))["methods"]
+    found = next(one for one in methods if one["method"] == row.strip("`"))
+    if column == "beta":
+        return [beta for beta, _ in found["betas"] if beta != "inf"]
+    key = column.lower().replace(" of ", "_")
+    return [100 * found[key], 100 * found[f"{key}_std"]]
+
+
+def welch_on_digits() -> list[float]:
+    """Return the least and the largest p-value of Welch's test of cross-entropy against each other loss on digits."""
+    found = {one["method"]: one for one in json.loads(page("results/compare/digits.json"))["methods"]}
+    of_losses = {name: (one["accuracy"], one["accuracy_std"], one["seeds"]) for name, one in found.items()}
+    ce = of_losses.pop("ce")
+    values = [stats.ttest_ind_from_stats(*ce, *one, equal_var=False).pvalue for one in of_losses.values()]
+    return [min(values), max(values)]
