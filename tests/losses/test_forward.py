@@ -170,6 +170,20 @@ def test_one_column_of_the_matrix_gives_the_loss_and_gradients_of_the_whole(beta
     torch.testing.assert_close(*seconds, rtol=1e-11, atol=1e-13)
 
 
+@pytest.mark.parametrize("beta", [1.0, 3.0, math.inf])
+@pytest.mark.parametrize("least", [0.99e-4, 1.01e-4, 0.05])
+def test_a_known_matrix_keeps_the_digits_of_the_least_loss(beta, least):
+    """From entries of 1e-4 on the loss is computed without logarithms, in float32 too."""
+    T = torch.full((K, K), least).fill_diagonal_(1 - (K - 1) * least)
+    logits = (40 * torch.eye(K)).requires_grad_()
+    exact = logits.detach().double().requires_grad_()
+    value = ForwardCorrection(GCELoss(beta=beta, reduction="none"), T)(logits, torch.arange(K))
+    wanted = by_the_matrix(exact, torch.arange(K), T.double(), beta)
+    torch.testing.assert_close(value, wanted.float(), rtol=1e-3, atol=0)
+    firsts = [torch.autograd.grad(loss.sum(), leaf)[0] for loss, leaf in ((value, logits), (wanted, exact))]
+    torch.testing.assert_close(firsts[0], firsts[1].float(), rtol=1e-3, atol=1e-7)
+
+
 def plain_sum(weight, **options):
     return SumLoss([GCELoss(weight, beta=math.inf, **options), GCELoss(weight, beta=2.0, **options)], [0.5, 2.0])
 

@@ -69,6 +69,15 @@ def test_the_matrix_that_made_the_labels_is_learnt_from_right_predictions():
     assert (criterion.transition - truth).abs().max() < 4 * 0.5 / (n / K) ** 0.5 + 0.01
 
 
+def test_a_column_of_the_matrix_lies_in_one_piece_as_the_next_batch_reads_it():
+    criterion = LearnedForwardCorrection(7)
+    for _ in range(2):
+        assert criterion.transition.T.is_contiguous() and criterion.counts.T.is_contiguous()
+        criterion(torch.randn(20, 7), torch.arange(20) % 7)
+    criterion.load_state_dict(criterion.state_dict())
+    assert criterion.transition.T.is_contiguous() and criterion.counts.T.is_contiguous()
+
+
 def test_evaluation_learns_nothing_and_is_forward_correction():
     criterion = LearnedForwardCorrection(K, window=WINDOW)
     criterion(LOGITS, TARGET)

@@ -105,7 +105,8 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         if window is not None:
             _validation.check_count("window", window)
         k = int(num_classes)
-        self_and_others = torch.full((k, k), (1 - START) / (k - 1), dtype=torch.float32).fill_diagonal_(START)
+        # Transposed in memory, as later matrices are: a column of T is then read in one piece.
+        self_and_others = torch.full((k, k), (1 - START) / (k - 1), dtype=torch.float32).fill_diagonal_(START).T
         super().__init__(GCELoss(beta=BETA) if loss is None else loss, self_and_others)
         self.window = max(ROWS, ROWS_PER_CLASS * k) if window is None else int(window)
         self.register_buffer("counts", self_and_others * (self.window / k))
@@ -127,29 +128,31 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
                     label = target.flatten().long()
                     rows = label != ignore_index_of(self.loss)
                     label = torch.where(rows, label, 0)
-                    self._see(p, columns(self.transition.float(), label), label, rows)
+                    self._see(p, p * columns(self.transition.float(), label), label, rows)
                 else:
                     self._learn(*self._of_probs(p, target.movedim(dim, -1).reshape(-1, k).float()))
         return value
 
     @torch.no_grad()
-    def _see(self, p: Tensor, column: Tensor, label: Tensor, rows: Tensor) -> None:
+    def _see(self, p: Tensor, mixed: Tensor, label: Tensor, rows: Tensor) -> None:
         """Learn T from rows with class indices; those whose probabilities are no numbers are left out."""
         if not self.training:
             return
         k = len(self.transition)
-        p, column, labelled = p.reshape(-1, k).float(), column.reshape(-1, k).float(), rows.flatten()
-        right = p**SHARPNESS * column
+        p, mixed, labelled = p.reshape(-1, k).float(), mixed.reshape(-1, k).float(), rows.flatten()
+        right = p * mixed  # p^2, which is the sharpened prediction, times the column of T
         total = right.sum(1)
         counted = labelled & total.isfinite()
-        right = torch.where(counted[:, None], right * (p.amax(1) ** TRUST / total)[:, None], 0)
+        weight = p.amax(1) ** TRUST / total
         seen = counted.sum()
         if right.is_cuda:  # there, sums by index are rounded in an order that changes from run to run
+            right = torch.where(counted[:, None], right * weight[:, None], 0)
             one_hot = (label[:, None] == torch.arange(k, device=p.device)).float()
             with torch.autocast("cuda", enabled=False):
                 new = right.T @ one_hot
-        else:
-            new = right.new_zeros(k, k).index_add(0, label, right).T
+        else:  # rows that do not count are added up beside the others
+            place = torch.where(counted, label, k)
+            new = right.new_zeros(k + 1, k).index_add(0, place, right * weight[:, None])[:k].T
         self._learn(new, seen, labelled.sum() - seen)
 
     def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -176,10 +179,10 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         counts = torch.addcmul(new, self.counts.float(), (1 - seen / self.window).clamp(min=0))
         # New tensors, not the old ones changed: losses whose gradients are still to come need the old T.
         self.counts = _outside_transforms(counts)
-        with_prior = counts.clone()
-        with_prior.diagonal().add_(PRIOR)
-        share = (1 - len(counts) * LEAST) / with_prior.sum(1, keepdim=True)
-        self.transition = _outside_transforms(with_prior * share + LEAST)
+        share = (1 - len(counts) * LEAST) / (counts.sum(1) + PRIOR)
+        transition = counts * share[:, None] + LEAST
+        transition.diagonal().add_(PRIOR * share)
+        self.transition = _outside_transforms(transition)
 
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
