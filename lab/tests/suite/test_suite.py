@@ -1,0 +1,70 @@
+"""The lists of tables, which may not change once results were read, and the wrong labels."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+from mgce.datasets.tables import make_table
+from mgce_lab.suite.cells import drawn
+from mgce_lab.suite.noises import NOISES, wrong_labels
+from mgce_lab.suite.opponents import OPPONENTS, probabilities
+from mgce_lab.suite.tables import CHOOSING, LOCKED, READ, TABLES
+
+N = 3000
+
+
+def data(n_classes):
+    X, y = make_classification(
+        N, 8, n_informative=6, n_classes=n_classes, n_clusters_per_class=1, class_sep=0.7, random_state=0
+    )
+    return X, y
+
+
+def test_the_locked_lists_are_as_they_were_committed():
+    first = "lme4/VerbAgg abalone9-18 MASS/nlschools car-good Ecdat/Yogurt survival/colon pscl/vote92 Zelig/mid"
+    second = "Ecdat/Bwages Ecdat/OFP gap/PD Ecdat/Train KMsurv/pneumon rpart/solder psych/bfi"
+    assert LOCKED["first"][:8] == tuple(first.split()) and LOCKED["second"][:7] == tuple(second.split())
+    assert [len(names) for names in LOCKED.values()] == [13, 13]
+    assert len(CHOOSING) == len(TABLES) - 26 >= 40 and set(CHOOSING) >= READ
+    assert not set(LOCKED["first"]) & set(LOCKED["second"])
+
+
+@pytest.mark.parametrize(("kind", "rate"), NOISES)
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_share_of_wrong_labels_is_about_the_rate_and_the_draw_is_that_of_the_seed(kind, rate, n_classes):
+    X, y = data(n_classes)
+    given = wrong_labels(X, y, n_classes, kind, rate, 0)
+    np.testing.assert_array_equal(given, wrong_labels(X, y, n_classes, kind, rate, 0))
+    share = (given != y).mean()
+    if kind == "pair" and n_classes == 2:  # one of two classes of equal size
+        assert abs(share - rate / 2) < 0.04 and min((given != y)[y == k].mean() for k in (0, 1)) == 0
+    else:
+        assert abs(share - rate) < 0.04
+    if kind == "by class":
+        rates = sorted((given != y)[y == k].mean() for k in range(n_classes))
+        assert rates[0] == 0 and 0.4 < rates[-1] < 0.5
+
+
+def test_near_the_boundary_more_labels_are_wrong_and_become_the_next_class():
+    X, y = data(4)
+    given = wrong_labels(X, y, 4, "linear", 0.25, 0)
+    probs = LogisticRegression(C=0.1, max_iter=300).fit(X, y).predict_proba(X)
+    margin = np.sort(probs, 1) @ [0, 0, -1, 1]
+    wrong, near = given != y, margin < np.median(margin)
+    assert wrong[near].mean() > 2.5 * wrong[~near].mean()
+    probs[np.arange(N), y] = -1
+    np.testing.assert_array_equal(given[wrong], probs.argmax(1)[wrong])
+
+
+def test_a_cell_has_the_rows_asked_for_or_there_is_none():
+    X, y = data(3)
+    table = make_table("made", pd.DataFrame(X[:900]).add_prefix("x"), pd.Series(y[:900]).map(lambda k: "abc"[k]))
+    cell = drawn(table, 500, "symmetric", 0.2, 0)
+    assert len(cell.X) == len(cell.given) == 500 and len(cell.test) == len(cell.X_test) == 400
+    assert cell.frame["label"].astype(int).tolist() == cell.given.tolist()
+    assert drawn(table, 601, "symmetric", 0.2, 0) is None
+    found = probabilities("logistic", cell.X, cell.given, cell.X_test, 3, 0)
+    assert (found.new.argmax(1) == cell.test).mean() > 0.6 and np.allclose(found.own.sum(1), 1)
+    assert set(OPPONENTS) == {"forest", "svm", "logistic"}
