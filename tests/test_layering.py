@@ -148,7 +148,7 @@ ROOMS = {
         "images",
         "engine",
         "compare paper protocols",
-        "studies",
+        "studies suite",
         "soak table_model",
         "cli",
         "__main__",
