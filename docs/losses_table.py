@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from mgce.losses.named import REQUIRED, NamedLoss
 from mgce.losses.presets import LOSSES
+from mgce.losses.records import REQUIRED, NamedLoss
 
 PAGE, PLACE = "losses", "<!-- the table of losses -->"
 COLUMNS = (

@@ -58,4 +58,4 @@ plt.show()
 
 # %%
 # Where the logits are not free, as in a linear model, p is too unsure: then a temperature helps
-# (:class:`mgce.TemperatureScaling`).
+# (:class:`mgce.losses.TemperatureScaling`).

@@ -13,8 +13,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from mgce import MGCEClassifier, TemperatureScaling
+from mgce import MGCEClassifier
 from mgce.functional import worst_case_probs
+from mgce.losses import TemperatureScaling
 from mgce.metrics import bootstrap_interval, expected_calibration_error, reliability_curve
 from mgce.noise import corrupt, symmetric
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 import mgce
-from mgce import MGCELoss, MinimaxLink, TemperatureScaling, TemperedSoftmax, functional
+from mgce import MGCELoss, functional
+from mgce.losses import MinimaxLink, TemperatureScaling, TemperedSoftmax
 from mgce.losses.clipped import ClippedLogits
 
 K = 5

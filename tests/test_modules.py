@@ -68,7 +68,7 @@ TESTED_IN = {
     "losses/remembering": "losses/test_indexed.py",
     "losses/scale": "losses/test_protocol.py",
     "losses/scored": "losses/test_presets.py",
-    "losses/scored_module": "losses/test_presets.py",
+    "losses/texts": "losses/test_scored_module.py",
     "metrics/binning": "metrics/test_calibration.py",
     "noise/confident": "tables/test_suspects.py",
     "review/rows_of_csv": "review/test_suspect_file.py",

@@ -19,7 +19,18 @@ from torch import nn
 
 import commands
 import mgce
-from mgce import ConsensusClassifier, estimators, find_consensus, find_suspects, functional, metrics, noise, risk, sets
+from mgce import (
+    ConsensusClassifier,
+    estimators,
+    find_consensus,
+    find_suspects,
+    functional,
+    losses,
+    metrics,
+    noise,
+    risk,
+    sets,
+)
 from mgce._row_order import content_order
 from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
@@ -181,11 +192,11 @@ def loss_module(build):
 def indexed_loss(build):
     """Two epochs of all rows: what each row's own place remembers may depend on no other place."""
 
-    def losses(r):
+    def each(r):
         criterion = build(len(r.t), K, reduction="none")
         return PerRow(torch.stack([criterion(r.f, r.t, torch.arange(len(r.t))) for _ in range(2)], 1))
 
-    return losses
+    return each
 
 
 def several_labels(r):
@@ -331,24 +342,24 @@ CASES = {
     "worst_case_to_minimax": lambda r: PerRow(functional.worst_case_to_minimax(r.p, beta=1.4)),
     "ForwardCorrection": loss_module(lambda: mgce.ForwardCorrection(nn.CrossEntropyLoss(), torch.from_numpy(T))),
     "LearnedForwardCorrection": loss_module(lambda: mgce.LearnedForwardCorrection(K, nn.CrossEntropyLoss())),
-    "LogitClip": loss_module(lambda: mgce.LogitClip(nn.CrossEntropyLoss())),
-    "LogitScale": loss_module(lambda: mgce.LogitScale(nn.CrossEntropyLoss())),
-    "SumLoss": loss_module(lambda: mgce.SumLoss([nn.CrossEntropyLoss(), mgce.RCELoss()], [0.1, 1.0])),
+    "LogitClip": loss_module(lambda: losses.LogitClip(nn.CrossEntropyLoss())),
+    "LogitScale": loss_module(lambda: losses.LogitScale(nn.CrossEntropyLoss())),
+    "SumLoss": loss_module(lambda: losses.SumLoss([nn.CrossEntropyLoss(), losses.RCELoss()], [0.1, 1.0])),
     "robust_loss": loss_module(lambda: mgce.robust_loss("nce+agce", "cifar10")),
     "MultiLabelLoss": several_labels,
-    "MinimaxLink": lambda r: PerRow(mgce.MinimaxLink()(r.f)),
-    "TemperedSoftmax": lambda r: PerRow(mgce.TemperedSoftmax()(r.f)),
-    "TemperatureScaling": lambda r: PerRow(mgce.TemperatureScaling().fit(r.f, r.t)(r.f).detach()),
+    "MinimaxLink": lambda r: PerRow(losses.MinimaxLink()(r.f)),
+    "TemperedSoftmax": lambda r: PerRow(losses.TemperedSoftmax()(r.f)),
+    "TemperatureScaling": lambda r: PerRow(losses.TemperatureScaling().fit(r.f, r.t)(r.f).detach()),
     **{name: link_function(name) for name in ("minimax_probs", "worst_case_probs", "normalizer", "normalized_logits")},
     **{
         name: loss_function(name)
         for name in functional.__all__
         if name.endswith("_loss") and not name.startswith(("alpha", "linear", "vocab"))
     },
-    **{name: indexed_loss(getattr(mgce, name)) for name in INDEXED},
+    **{name: indexed_loss(getattr(losses, name)) for name in INDEXED},
     **{
-        name: loss_module(getattr(mgce, name))
-        for name in mgce.__all__
+        name: loss_module(getattr(losses, name))
+        for name in losses.__all__
         if name.endswith("Loss")
         and name not in ("LinearMGCELoss", "MultiLabelLoss", "SumLoss", "TrimmedLoss", *INDEXED)
     },
@@ -384,8 +395,9 @@ NO_ROWS = {
     ),
     *("Bounds", "EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
-    *("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets"),
+    *("datasets", "estimators", "functional", "losses", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
+    "preset",  # names
     "prove_kernel",  # a device
     "IndexedDataset",  # it gives each row its place
     "choose_recipe",  # trains by a function of the caller
@@ -475,7 +487,7 @@ def test_the_compare_command_draws_the_same_rows():
 
 def test_every_public_name_is_in_a_list():
     public = {*COMMANDS, *lab_commands.COMMANDS}
-    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".estimators", ".functional"):
+    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".estimators", ".functional", ".losses"):
         public |= set(importlib.import_module(f"mgce{room}").__all__)
     fits = {name for kind in map(estimators.__dict__.get, estimators.__all__) for name in dir(kind) if "fit" in name}
     public |= {name for name in fits if not name.startswith(("_", "set_", "from_"))} - {"fit"}

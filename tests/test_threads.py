@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from mgce import MGCEMLPClassifier
 from mgce._threads import SERIAL_WORK, one_torch_thread, threads_for
+from mgce.estimators import MGCEMLPClassifier
 from mgce.training.steps import Training
 
 PROLOGUE = """
@@ -24,7 +24,7 @@ from joblib import parallel_config
 from scipy import linalg
 from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_info
-from mgce import MGCEClassifierCV
+from mgce.estimators import MGCEClassifierCV
 from mgce._threads import one_blas_thread
 from mgce.linear import fit_linear
 

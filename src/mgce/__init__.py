@@ -7,48 +7,24 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce import datasets as datasets
     from mgce import estimators as estimators
     from mgce import functional as functional
+    from mgce import losses as losses
     from mgce import metrics as metrics
     from mgce import noise as noise
     from mgce import risk as risk
     from mgce import sets as sets
-    from mgce.estimators import MGCEBoostingClassifier as MGCEBoostingClassifier
     from mgce.estimators import MGCEClassifier as MGCEClassifier
-    from mgce.estimators import MGCEClassifierCV as MGCEClassifierCV
     from mgce.estimators import MGCEEmbeddingClassifier as MGCEEmbeddingClassifier
-    from mgce.estimators import MGCEForestClassifier as MGCEForestClassifier
-    from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
-    from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
-    from mgce.estimators import MGCEVotingClassifier as MGCEVotingClassifier
     from mgce.kernels.proof import prove_kernel as prove_kernel
-    from mgce.losses.asymmetric import AGCELoss as AGCELoss
-    from mgce.losses.asymmetric import AMSELoss as AMSELoss
     from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
-    from mgce.losses.capped import CappedMGCELoss as CappedMGCELoss
-    from mgce.losses.clipped import LogitClip as LogitClip
     from mgce.losses.early_learning import ELRLoss as ELRLoss
     from mgce.losses.forward import ForwardCorrection as ForwardCorrection
     from mgce.losses.learned_forward import LearnedForwardCorrection as LearnedForwardCorrection
     from mgce.losses.modules import GCELoss as GCELoss
     from mgce.losses.modules import LinearMGCELoss as LinearMGCELoss
     from mgce.losses.modules import MGCELoss as MGCELoss
-    from mgce.losses.modules import MinimaxLink as MinimaxLink
     from mgce.losses.multi_label import MultiLabelLoss as MultiLabelLoss
-    from mgce.losses.normalized import NCELoss as NCELoss
-    from mgce.losses.normalized import NNCELoss as NNCELoss
     from mgce.losses.presets import robust_loss as robust_loss
-    from mgce.losses.reweighted import EpsilonSoftmaxLoss as EpsilonSoftmaxLoss
-    from mgce.losses.reweighted import FocalLoss as FocalLoss
-    from mgce.losses.reweighted import TaylorCELoss as TaylorCELoss
-    from mgce.losses.scale import LogitScale as LogitScale
-    from mgce.losses.self_adaptive import SelfAdaptiveLoss as SelfAdaptiveLoss
-    from mgce.losses.sums import SumLoss as SumLoss
-    from mgce.losses.symmetric import RCELoss as RCELoss
-    from mgce.losses.symmetric import UnhingedLoss as UnhingedLoss
-    from mgce.losses.temperature import TemperatureScaling as TemperatureScaling
-    from mgce.losses.tempered import BiTemperedLoss as BiTemperedLoss
-    from mgce.losses.tempered import TemperedSoftmax as TemperedSoftmax
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
-    from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
     from mgce.tables.consensus import find_consensus as find_consensus
     from mgce.tables.consensus_classifier import ConsensusClassifier as ConsensusClassifier
@@ -58,39 +34,19 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.training.recipes import choose_recipe as choose_recipe
 
 __version__ = "0.2.0"
-_ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
-_NAMES = {  # by the module that defines them
-    "mgce.estimators": (
-        "MGCEBoostingClassifier",
-        "MGCEClassifier",
-        "MGCEClassifierCV",
-        "MGCEEmbeddingClassifier",
-        "MGCEForestClassifier",
-        "MGCEFourierClassifier",
-        "MGCEMLPClassifier",
-        "MGCEVotingClassifier",
-    ),
+_ROOMS = ("datasets", "estimators", "functional", "losses", "metrics", "noise", "risk", "sets")
+_NAMES = {  # by the module that defines them; every other public name is in its room
+    "mgce.estimators": ("MGCEClassifier", "MGCEEmbeddingClassifier"),
     "mgce.kernels.proof": ("prove_kernel",),
-    "mgce.losses.asymmetric": ("AGCELoss", "AMSELoss"),
     "mgce.losses.bootstrapped": ("SoftBootstrapLoss",),
-    "mgce.losses.capped": ("CappedMGCELoss",),
-    "mgce.losses.clipped": ("LogitClip",),
     "mgce.losses.early_learning": ("ELRLoss",),
     "mgce.losses.forward": ("ForwardCorrection",),
     "mgce.losses.learned_forward": ("LearnedForwardCorrection",),
-    "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
+    "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss"),
     "mgce.losses.multi_label": ("MultiLabelLoss",),
-    "mgce.losses.normalized": ("NCELoss", "NNCELoss"),
     "mgce.losses.presets": ("robust_loss",),
-    "mgce.losses.reweighted": ("EpsilonSoftmaxLoss", "FocalLoss", "TaylorCELoss"),
-    "mgce.losses.scale": ("LogitScale",),
-    "mgce.losses.self_adaptive": ("SelfAdaptiveLoss",),
-    "mgce.losses.sums": ("SumLoss",),
-    "mgce.losses.symmetric": ("RCELoss", "UnhingedLoss"),
-    "mgce.losses.temperature": ("TemperatureScaling",),
-    "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
-    "mgce.risk": ("RiskCertificate", "certify"),
+    "mgce.risk": ("certify",),
     "mgce.tables.consensus": ("find_consensus",),
     "mgce.tables.consensus_classifier": ("ConsensusClassifier",),
     "mgce.tables.embedding_suspects": ("find_suspects",),

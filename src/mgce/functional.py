@@ -6,23 +6,23 @@ from mgce.link.probs import minimax_probs as minimax_probs
 from mgce.link.probs import minimax_to_worst_case as minimax_to_worst_case
 from mgce.link.probs import worst_case_probs as worst_case_probs
 from mgce.link.probs import worst_case_to_minimax as worst_case_to_minimax
-from mgce.losses.asymmetric import agce_loss as agce_loss
-from mgce.losses.asymmetric import amse_loss as amse_loss
-from mgce.losses.capped import capped_mgce_loss as capped_mgce_loss
+from mgce.losses import agce_loss as agce_loss
+from mgce.losses import amse_loss as amse_loss
+from mgce.losses import bi_tempered_loss as bi_tempered_loss
+from mgce.losses import capped_mgce_loss as capped_mgce_loss
+from mgce.losses import epsilon_softmax_loss as epsilon_softmax_loss
+from mgce.losses import focal_loss as focal_loss
+from mgce.losses import nce_loss as nce_loss
+from mgce.losses import nnce_loss as nnce_loss
+from mgce.losses import rce_loss as rce_loss
+from mgce.losses import taylor_ce_loss as taylor_ce_loss
+from mgce.losses import unhinged_loss as unhinged_loss
 from mgce.losses.clipped import clip_logits as clip_logits
 from mgce.losses.forward import forward_corrected_logits as forward_corrected_logits
 from mgce.losses.functional import alpha_loss as alpha_loss
 from mgce.losses.functional import gce_loss as gce_loss
 from mgce.losses.functional import mgce_loss as mgce_loss
 from mgce.losses.linear import linear_mgce_loss as linear_mgce_loss
-from mgce.losses.normalized import nce_loss as nce_loss
-from mgce.losses.normalized import nnce_loss as nnce_loss
-from mgce.losses.reweighted import epsilon_softmax_loss as epsilon_softmax_loss
-from mgce.losses.reweighted import focal_loss as focal_loss
-from mgce.losses.reweighted import taylor_ce_loss as taylor_ce_loss
-from mgce.losses.symmetric import rce_loss as rce_loss
-from mgce.losses.symmetric import unhinged_loss as unhinged_loss
-from mgce.losses.tempered import bi_tempered_loss as bi_tempered_loss
 from mgce.losses.vocab_parallel import vocab_parallel_mgce_loss as vocab_parallel_mgce_loss
 
 __all__ = sorted(name for name, value in globals().items() if callable(value) and not name.startswith("_"))

@@ -10,19 +10,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from contracts.robust_loss_contract import told
-from mgce import (
-    BiTemperedLoss,
-    ForwardCorrection,
-    GCELoss,
-    LearnedForwardCorrection,
-    LogitClip,
-    LogitScale,
-    MGCELoss,
-    RCELoss,
-    SumLoss,
-    TrimmedLoss,
-    robust_loss,
-)
+from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, TrimmedLoss, robust_loss
+from mgce.losses import BiTemperedLoss, LogitClip, LogitScale, RCELoss, SumLoss
 from mgce.losses.presets import LOSSES
 from mgce.losses.protocol import both_probs, link_of
 from mgce.losses.trimmed import RecentLosses

@@ -4,7 +4,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.metrics import average_precision_score
 
-from mgce import MGCEForestClassifier
+from mgce.estimators import MGCEForestClassifier
 from mgce.estimators.base import RobustClassifier, class_factors
 from mgce.functional import mgce_loss
 from mgce.noise import corrupt, pair_flip

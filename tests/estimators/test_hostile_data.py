@@ -9,7 +9,8 @@ from scipy import sparse
 from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 
 from every_estimator import EVERY, MADE, make
-from mgce import MGCEClassifier, MGCEClassifierCV, MGCEVotingClassifier
+from mgce import MGCEClassifier
+from mgce.estimators import MGCEClassifierCV, MGCEVotingClassifier
 
 rng = np.random.default_rng(0)
 N = 24

@@ -6,17 +6,16 @@ import torch
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from mgce import (
+from mgce import MGCEClassifier, MGCEEmbeddingClassifier
+from mgce.estimators import (
     MGCEBoostingClassifier,
-    MGCEClassifier,
     MGCEClassifierCV,
-    MGCEEmbeddingClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
     MGCEVotingClassifier,
-    MinimaxLink,
 )
+from mgce.losses import MinimaxLink
 
 X, Y = load_iris(return_X_y=True)
 ESTIMATORS = {

@@ -10,15 +10,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mgce
-from mgce import (
+from mgce import MGCEClassifier
+from mgce.estimators import (
     MGCEBoostingClassifier,
-    MGCEClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
     MGCEVotingClassifier,
-    MinimaxLink,
 )
+from mgce.losses import MinimaxLink
 
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["setosa", "versicolor", "virginica"])

@@ -21,9 +21,10 @@ from transformers import (
     TrainingArguments,
 )
 
-from mgce import GCELoss, LinearMGCELoss, MGCELoss, MinimaxLink, TrimmedLoss
+from mgce import GCELoss, LinearMGCELoss, MGCELoss, TrimmedLoss
 from mgce.functional import mgce_loss, minimax_probs
 from mgce.integrations.transformers import TrainerLoss, pipeline
+from mgce.losses import MinimaxLink
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "good": 2, "bad": 3, "film": 4, "a": 5, "the": 6, "was": 7}

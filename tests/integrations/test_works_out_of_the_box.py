@@ -14,7 +14,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import StandardScaler
 from torch import nn
 
-from mgce import MGCEClassifier, MGCELoss, MGCEMLPClassifier
+from mgce import MGCEClassifier, MGCELoss
+from mgce.estimators import MGCEMLPClassifier
 from mgce.functional import mgce_loss
 from mgce.sets import calibrate
 

@@ -15,10 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mgce import GCELoss, RCELoss, SumLoss, robust_loss
+from mgce import GCELoss, robust_loss
 from mgce.functional import gce_loss, mgce_loss, rce_loss
 from mgce.kernels import cpu_library, cpu_softmax, dispatch
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
+from mgce.losses import RCELoss, SumLoss
 from mgce.losses.composite import composite_softmax_loss
 
 pytestmark = pytest.mark.skipif(cpu_library.obstacle() is not None, reason="the CPU kernel is not built")

@@ -7,7 +7,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from mgce import ELRLoss, LearnedForwardCorrection, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce import ELRLoss, LearnedForwardCorrection, SoftBootstrapLoss
+from mgce.losses import SelfAdaptiveLoss
 from mgce.losses.indexed import AcceptsIndex
 
 ROWS, K = 10, 3

@@ -7,8 +7,8 @@ import torch
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from contracts.robust_loss_contract import told
-from mgce import LinearMGCELoss, MGCELoss, MinimaxLink
-from mgce.losses import fused
+from mgce import LinearMGCELoss, MGCELoss
+from mgce.losses import MinimaxLink, fused
 from mgce.losses.presets import LOSSES, robust_loss
 
 BETAS = (1.1, 1.2, 1.3, 1.0, 1.4, math.inf, 1.5, 1.05, 1.9, 2.0, 8.0, 30.0)

@@ -6,8 +6,9 @@ import torch
 from torch.nn import functional as F
 
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import GCELoss, LogitClip, MGCELoss
+from mgce import GCELoss, MGCELoss
 from mgce.functional import clip_logits, mgce_loss, unhinged_loss
+from mgce.losses import LogitClip
 
 
 class TestLogitClip(RobustLossContract):

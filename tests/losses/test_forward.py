@@ -9,8 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, NCELoss, SumLoss, TrimmedLoss
+from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, TrimmedLoss
 from mgce.functional import forward_corrected_logits, gce_loss, mgce_loss, worst_case_probs
+from mgce.losses import NCELoss, SumLoss
 from mgce.noise import asymmetric, symmetric
 from oracle import probabilities
 

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
 from losses.indexed_worker import ROWS, K, criteria, epochs
-from mgce import ELRLoss, GCELoss, IndexedDataset, MGCELoss, NCELoss, SelfAdaptiveLoss, SoftBootstrapLoss
+from mgce import ELRLoss, GCELoss, IndexedDataset, MGCELoss, SoftBootstrapLoss
+from mgce.losses import NCELoss, SelfAdaptiveLoss
 from mgce.losses.protocol import both_probs
 
 LOSSES = [ELRLoss, SelfAdaptiveLoss, SoftBootstrapLoss]

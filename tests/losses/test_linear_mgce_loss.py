@@ -7,10 +7,10 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from contracts.loss_contract import LossContract
-from mgce import LinearMGCELoss, MinimaxLink
+from mgce import LinearMGCELoss
 from mgce.functional import linear_mgce_loss, mgce_loss
 from mgce.kernels import dispatch
-from mgce.losses import linear_chunks
+from mgce.losses import MinimaxLink, linear_chunks
 
 inf = math.inf
 N, D, K = 10, 4, 23

@@ -8,7 +8,8 @@ import torch
 from torch import nn
 
 import mgce
-from mgce import GCELoss, LinearMGCELoss, LogitClip, MGCELoss, MinimaxLink, NCELoss, functional
+from mgce import GCELoss, LinearMGCELoss, MGCELoss, functional
+from mgce.losses import LogitClip, MinimaxLink, NCELoss
 from mgce.losses.base import Loss
 
 LOGITS = torch.randn(6, 4)

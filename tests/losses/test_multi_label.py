@@ -7,18 +7,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mgce import (
-    ForwardCorrection,
-    GCELoss,
-    LinearMGCELoss,
-    LogitClip,
-    MGCELoss,
-    MinimaxLink,
-    MultiLabelLoss,
-    TrimmedLoss,
-    robust_loss,
-)
+from mgce import ForwardCorrection, GCELoss, LinearMGCELoss, MGCELoss, MultiLabelLoss, TrimmedLoss, robust_loss
 from mgce.functional import mgce_loss
+from mgce.losses import LogitClip, MinimaxLink
 from mgce.losses.protocol import both_probs, link_of, with_reduction
 
 CE = nn.CrossEntropyLoss

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from contracts.robust_loss_contract import told
-from mgce import LogitClip, LogitScale, MGCELoss, MinimaxLink, TemperedSoftmax, robust_loss
+from mgce import MGCELoss, robust_loss
 from mgce.functional import (
     agce_loss,
     amse_loss,
@@ -21,6 +21,7 @@ from mgce.functional import (
     nce_loss,
     nnce_loss,
 )
+from mgce.losses import LogitClip, LogitScale, MinimaxLink, TemperedSoftmax
 from mgce.losses.presets import DATA, LOSSES, preset
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4

@@ -11,9 +11,9 @@ from torch import nn
 
 import mgce
 from contracts.inside_libraries import MADE, X, Y, network, taken_up
-from mgce import GCELoss, LinearMGCELoss, LogitClip, LogitScale, MGCELoss, NCELoss, RCELoss, SumLoss
+from mgce import GCELoss, LinearMGCELoss, MGCELoss
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.losses import protocol
+from mgce.losses import LogitClip, LogitScale, NCELoss, RCELoss, SumLoss, protocol
 from mgce.losses.protocol import both_probs, evaluating, link_of, with_reduction
 
 LOGITS = network()(X).detach()
@@ -84,7 +84,7 @@ def test_losses_of_others():
     torch.testing.assert_close(with_reduction(Focal(), "none")(LOGITS, Y).mean(), Focal()(LOGITS, Y))
     torch.testing.assert_close(both_probs(Focal(), LOGITS)[0], LOGITS.softmax(-1))
     other = Focal()
-    other.link = mgce.MinimaxLink(2.0)
+    other.link = mgce.losses.MinimaxLink(2.0)
     for got, probs in zip(both_probs(other, LOGITS), (minimax_probs, worst_case_probs), strict=True):
         torch.testing.assert_close(got, probs(LOGITS, beta=2.0))
     for loss in (Focal(inside="mean"), nn.Sequential(nn.CrossEntropyLoss()), nn.Linear(2, 2), LogitClip(nn.Identity())):

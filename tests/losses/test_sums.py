@@ -8,8 +8,9 @@ from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import ForwardCorrection, GCELoss, LogitScale, MGCELoss, NCELoss, RCELoss, SumLoss
+from mgce import ForwardCorrection, GCELoss, MGCELoss
 from mgce.functional import nce_loss, rce_loss
+from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.noise import symmetric
 
 CE = nn.CrossEntropyLoss

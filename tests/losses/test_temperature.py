@@ -5,18 +5,9 @@ import torch
 from scipy.optimize import minimize_scalar
 from torch.nn import functional as F
 
-from mgce import (
-    BiTemperedLoss,
-    GCELoss,
-    LinearMGCELoss,
-    LogitClip,
-    LogitScale,
-    MGCELoss,
-    TemperatureScaling,
-    TrimmedLoss,
-    robust_loss,
-)
+from mgce import GCELoss, LinearMGCELoss, MGCELoss, TrimmedLoss, robust_loss
 from mgce.functional import clip_logits, mgce_loss, minimax_probs, worst_case_probs
+from mgce.losses import BiTemperedLoss, LogitClip, LogitScale, TemperatureScaling
 
 
 def sample(beta, temperature, n=4000, k=4):

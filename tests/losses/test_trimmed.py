@@ -10,20 +10,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from mgce import (
-    ForwardCorrection,
-    GCELoss,
-    LogitClip,
-    LogitScale,
-    MGCELoss,
-    NCELoss,
-    RCELoss,
-    SumLoss,
-    TrimmedLoss,
-    robust_loss,
-)
+from mgce import ForwardCorrection, GCELoss, MGCELoss, TrimmedLoss, robust_loss
 from mgce.functional import minimax_probs
 from mgce.kernels import cpu_library
+from mgce.losses import LogitClip, LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.losses.trimmed import RecentLosses
 from mgce.noise import symmetric
 

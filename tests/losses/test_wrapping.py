@@ -7,19 +7,9 @@ from torch import nn
 from torch.nn import functional as F
 
 from contracts.loss_contract import K
-from mgce import (
-    BiTemperedLoss,
-    ForwardCorrection,
-    LinearMGCELoss,
-    LogitClip,
-    LogitScale,
-    MGCELoss,
-    NCELoss,
-    RCELoss,
-    SumLoss,
-    TrimmedLoss,
-)
+from mgce import ForwardCorrection, LinearMGCELoss, MGCELoss, TrimmedLoss
 from mgce.functional import clip_logits, minimax_probs, worst_case_probs
+from mgce.losses import BiTemperedLoss, LogitClip, LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.noise import symmetric
 
 CE = nn.CrossEntropyLoss

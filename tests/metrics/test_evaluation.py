@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.special import softmax
 
-from mgce import ForwardCorrection, GCELoss, LogitClip, LogitScale, MGCELoss
+from mgce import ForwardCorrection, GCELoss, MGCELoss
+from mgce.losses import LogitClip, LogitScale
 from mgce.metrics.evaluation import both_outputs, evaluate, pool, rank_classes
 from mgce.noise import symmetric
 

@@ -42,7 +42,7 @@ class RobustMetrics(Callback):
         noise_rate: share of wrong labels in the test rows, as for :func:`mgce.certify`.
 
     Attributes:
-        certificate: the :class:`mgce.RiskCertificate` of the last test, or None.
+        certificate: the :class:`mgce.risk.RiskCertificate` of the last test, or None.
 
     Raises:
         ValueError: if a step returns no such mapping, or rows are tested on several devices, whose samplers repeat

@@ -133,8 +133,8 @@ def pipeline(task: str, link: nn.Module | None = None, **kwargs: Any) -> Pipelin
 
     Args:
         task: `"text-classification"`, `"token-classification"` or `"image-classification"`.
-        link: the link of the loss that the model was trained with, :class:`mgce.MinimaxLink` or `criterion.link`; None
-            for MinimaxLink with the default `beta`.
+        link: the link of the loss that the model was trained with, :class:`mgce.losses.MinimaxLink` or
+            `criterion.link`; None for MinimaxLink with the default `beta`.
         kwargs: every other argument of `transformers.pipeline`: `model`, `tokenizer`, ... Leave `function_to_apply`
             as it is.
 

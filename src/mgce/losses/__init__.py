@@ -1,1 +1,42 @@
-"""Define every loss as a function and as a module."""
+"""Losses of logits and targets, as modules: `from mgce.losses import SumLoss`. Their functions are in `functional`."""
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {  # by the module that defines them
+    "bootstrapped": ("SoftBootstrapLoss",),
+    "clipped": ("LogitClip",),
+    "early_learning": ("ELRLoss",),
+    "forward": ("ForwardCorrection",),
+    "learned_forward": ("LearnedForwardCorrection",),
+    "modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
+    "multi_label": ("MultiLabelLoss",),
+    "presets": ("preset", "robust_loss"),
+    "scale": ("LogitScale",),
+    "sums": ("SumLoss",),
+    "temperature": ("TemperatureScaling",),
+    "trimmed": ("TrimmedLoss",),
+    "zoo.self_adaptive": ("SelfAdaptiveLoss",),
+    "zoo.tempered": ("TemperedSoftmax",),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+# The modules that are made from scores. Their functions are here too: `agce_loss`.
+_MADE = (
+    *("AGCELoss", "AMSELoss", "BiTemperedLoss", "CappedMGCELoss", "EpsilonSoftmaxLoss", "FocalLoss"),
+    *("NCELoss", "NNCELoss", "RCELoss", "TaylorCELoss", "UnhingedLoss"),
+)
+__all__ = sorted((*_HOMES, *_MADE))
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when used: who imports one module of losses waits for no other.
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    made = {} if name.startswith("_") else import_module(f"{__name__}.presets").MADE
+    if name in made:
+        return made[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

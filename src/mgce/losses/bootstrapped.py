@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.indexed import IndexedLoss, against_probs, from_all_processes, probabilities
+from mgce.losses.modules import CE
+from mgce.losses.records import NamedLoss
 
 # The mixture of DivideMix: ten to twenty steps are enough for two components, and the least variance keeps a component
 # from shrinking to a single loss, with losses scaled to [0, 1].
@@ -150,3 +152,15 @@ def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
     mixture = GaussianMixture(**MIXTURE).fit(column)
     probs[finite] = mixture.predict_proba(column)[:, mixture.means_[:, 0].argmin()]
     return probs
+
+
+SOFT_BOOTSTRAP = NamedLoss(
+    "soft-bootstrap",
+    SoftBootstrapLoss,
+    "CE against $w [j = y] + (1 - w) p_j$, w the probability that the label is right",
+    of=(CE,),
+    source="Arazo et al. 2019; Li et al. 2020",
+    recommended=True,
+    of_one_network=True,
+)
+NAMED = (SOFT_BOOTSTRAP,)

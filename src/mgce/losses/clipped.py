@@ -9,8 +9,8 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
 from mgce.losses.modules import CE, MGCE
-from mgce.losses.named import NamedLoss, Presets
 from mgce.losses.protocol import both_probs, dim_of, link_of
+from mgce.losses.records import NamedLoss, Presets
 from mgce.losses.wrapping import Wrapper, in_float32
 
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
@@ -98,7 +98,7 @@ class LogitClip(Wrapper):
 
     Args:
         loss: a module that takes logits and targets. Half types are clipped in float32, with the exception described
-            in :class:`mgce.LogitScale`.
+            in :class:`mgce.losses.LogitScale`.
         inverse_norm: :math:`\delta`, above 0 and at most 1e30: the reciprocal of the largest norm. Published values
             for CIFAR-10: 1 for up to 40 % symmetric noise, 1.5 for more, 2.5 for asymmetric noise.
 

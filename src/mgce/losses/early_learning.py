@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce.losses.indexed import IndexedLoss, from_all_processes
+from mgce.losses.modules import CE
+from mgce.losses.records import NamedLoss, Presets
 
 LEAST = 1e-4  # probabilities are kept this far from 0 and 1, as published; the logarithm is then finite
 
@@ -84,3 +86,18 @@ class ELRLoss(IndexedLoss):
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
         return f"{super().extra_repr()}, strength={self.strength:g}, momentum={self.momentum:g}"
+
+
+ELR = NamedLoss(
+    "elr",
+    ELRLoss,
+    r"CE $+ \lambda \log(1 - \langle t, p \rangle)$, t the average of p over epochs, `strength` = $\lambda$",
+    of=(CE,),
+    source="Liu et al. 2020",
+    presets=Presets(
+        {"cifar10": {"strength": 3.0, "momentum": 0.7}, "cifar100": {"strength": 7.0, "momentum": 0.9}},
+    ),
+    recommended=True,
+    of_one_network=True,
+)
+NAMED = (ELR,)

@@ -17,8 +17,8 @@ from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype
 from mgce.losses.composite import loss_of_log_probs, loss_of_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
-from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import link_of, terms_of
+from mgce.losses.records import NamedLoss
 from mgce.losses.remembering import Precise
 from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
@@ -111,7 +111,7 @@ class ForwardCorrection(Wrapper, Precise):
 
     Args:
         loss: a module that takes logits and targets, whose `link` is softmax or that of MGCE. Half types are corrected
-            in float32, with the exception described in :class:`mgce.LogitScale`.
+            in float32, with the exception described in :class:`mgce.losses.LogitScale`.
         transition: T, shape (k, k), rows that sum to one; a buffer, which keeps its dtype where a network is moved to
             another. :mod:`mgce.noise` makes such matrices.
 
@@ -294,8 +294,15 @@ CE_FORWARD = NamedLoss(
     bounded=True,
     claims={"bounded": "if $T > 0$"},
     source="Patrini et al. 2017",
+    recommended=True,
 )
 MGCE_FORWARD = NamedLoss(
-    "mgce+forward", _corrected, "MGCE of the logits of $p T$, `transition` = T", order=29, of=(MGCE,), bounded=True
+    "mgce+forward",
+    _corrected,
+    "MGCE of the logits of $p T$, `transition` = T",
+    order=29,
+    of=(MGCE,),
+    bounded=True,
+    recommended=True,
 )
 NAMED = (CE_FORWARD, MGCE_FORWARD)

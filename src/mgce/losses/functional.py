@@ -28,6 +28,7 @@ from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows, of_softmax
 from mgce.losses.nll import nll
 from mgce.losses.scored import expm1
+from mgce.losses.texts import with_shared_arguments
 from mgce.losses.wanted import Wanted
 from mgce.numerics import root
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
@@ -126,7 +127,8 @@ def mgce_loss(
     return loss if loss.dtype == dtype else loss.to(dtype)  # to ask first takes a tenth of the time
 
 
-def gce_loss(
+@with_shared_arguments
+def gce_loss(  # noqa: D417 - the others are described where they are composed
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
@@ -144,12 +146,7 @@ def gce_loss(
     In the notation of Zhang and Sabuncu, `q = 1 / beta`: the default, beta = 10/7, is their q = 0.7.
 
     Args:
-        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point.
-        target: class indices or class probabilities, as for :func:`mgce_loss`.
-        weight: a rescaling weight for each class, shape (C).
-        ignore_index: a class index; rows with this target add nothing to the loss.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        label_smoothing: in [0, 1].
+        <the arguments of cross-entropy>
         beta: in [1, inf]. 1 gives the non-convex softmax MAE (mean absolute error) `1 - softmax(f)_y`, inf gives
             cross-entropy. A tensor gives one beta for each row.
         dim: dimension of the classes, as for :func:`mgce_loss`.

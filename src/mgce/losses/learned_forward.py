@@ -11,8 +11,9 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.forward import ForwardCorrection, columns, is_indices
-from mgce.losses.modules import GCELoss
+from mgce.losses.modules import GCE, GCELoss
 from mgce.losses.protocol import ignore_index_of, terms_of
+from mgce.losses.records import NamedLoss
 from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import check_input
 
@@ -202,3 +203,17 @@ def _outside_transforms(tensor: Tensor) -> Tensor:
             "call `eval()` first."
         )
     return tensor
+
+
+LEARNED_CORRECTION = NamedLoss(
+    "learned-correction",
+    LearnedForwardCorrection,
+    "GCE of $p T$, T learnt from predictions",
+    of=(GCE,),
+    changed={"beta": BETA},
+    bounded=True,
+    source="a variant of ours of Bekker, Goldberger 2016",
+    recommended=True,
+    of_one_network=True,
+)
+NAMED = (LEARNED_CORRECTION,)

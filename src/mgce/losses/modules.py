@@ -16,7 +16,8 @@ from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_pro
 from mgce.losses import functional
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
-from mgce.losses.named import NamedLoss, Presets
+from mgce.losses.records import NamedLoss, Presets
+from mgce.losses.texts import with_shared_arguments
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 OUTPUTS = ("minimax", "worst_case")
@@ -73,6 +74,7 @@ class MinimaxLink(WithBeta):
         return f"beta={show(self.beta)}, dim={self.dim}, output={self.output!r}"
 
 
+@with_shared_arguments
 class MGCELoss(RobustLoss):
     r"""MGCE (minimax generalized cross-entropy), a robust loss to use in place of `nn.CrossEntropyLoss`.
 
@@ -83,12 +85,7 @@ class MGCELoss(RobustLoss):
     logits into probabilities; only at beta = inf is `loss.link` softmax.
 
     Args:
-        weight: a rescaling weight for each class, shape (C); a buffer, as in `nn.CrossEntropyLoss`.
-        size_average: deprecated, see `reduction`.
-        ignore_index: a class index; rows with this target add nothing to the loss.
-        reduce: deprecated, see `reduction`.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        label_smoothing: in [0, 1].
+        <the arguments of cross-entropy>
         beta: in [1, inf]. 1 gives the convex minimax MAE (mean absolute error), inf gives cross-entropy. A tensor
             gives one beta for each row. A parameter is learnt and stays in range: if it falls below 1, `loss.beta` and
             `loss.link` use `2 - beta`. The loss grows with beta, so minimising it drives beta to 1. Learn beta by
@@ -242,6 +239,7 @@ class LinearMGCELoss(RobustLoss):
         return self.link.both(logits)
 
 
+@with_shared_arguments
 class GCELoss(RobustLoss):
     r"""Generalized cross-entropy, a bounded but not convex loss of softmax probabilities.
 
@@ -250,12 +248,7 @@ class GCELoss(RobustLoss):
     See :func:`mgce.functional.gce_loss` for the shapes, dtypes and reductions.
 
     Args:
-        weight: a rescaling weight for each class, shape (C).
-        size_average: deprecated, see `reduction`.
-        ignore_index: a class index; rows with this target add nothing to the loss.
-        reduce: deprecated, see `reduction`.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        label_smoothing: in [0, 1].
+        <the arguments of cross-entropy>
         beta: in [1, inf]. 1 gives the softmax MAE (mean absolute error), inf gives cross-entropy. In the notation of
             Zhang and Sabuncu it is `1 / q`; the default is their q = 0.7. A tensor gives one beta for each row; a
             parameter is learnt, see :class:`mgce.MGCELoss`.
@@ -308,7 +301,9 @@ class GCELoss(RobustLoss):
 NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
 
 # GCE at its two ends; its cross-entropy is computed in float32 for half types.
-CE = NamedLoss("ce", GCELoss, r"$-\log p_y$", order=1, fixed={"beta": math.inf}, convex=True, source="")
+CE = NamedLoss(
+    "ce", GCELoss, r"$-\log p_y$", order=1, fixed={"beta": math.inf}, convex=True, source="", recommended=True
+)
 MAE = NamedLoss(
     "mae", GCELoss, "$1 - p_y$", order=2, fixed={"beta": 1.0}, bounded=True, symmetric=True, source="Ghosh et al. 2017"
 )
@@ -321,10 +316,18 @@ GCE = NamedLoss(
     claims={"bounded": "if beta < inf", "symmetric": "at beta = 1", "convex": "at beta = inf"},
     source="Zhang, Sabuncu 2018",
     presets=Presets({"clothing1m": {"beta": 1 / 0.6}}, source="Ma et al. 2020"),
+    recommended=True,
 )
 # At the minimax MAE, near it, at the paper's default, and beyond.
 MGCE_BETAS = (1.0, NEAR_MAE, DEFAULT_BETA, 2.0)
 MGCE = NamedLoss(
-    "mgce", MGCELoss, r"$-f_y - \varphi_\beta(f)$", order=4, betas=MGCE_BETAS, convex=True, source="the paper"
+    "mgce",
+    MGCELoss,
+    r"$-f_y - \varphi_\beta(f)$",
+    order=4,
+    betas=MGCE_BETAS,
+    convex=True,
+    source="the paper",
+    recommended=True,
 )
 NAMED = (CE, MAE, GCE, MGCE)

@@ -7,20 +7,20 @@ used.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from torch import nn
 
 from mgce import losses
 from mgce._validation import check_choice, check_fraction, expected
-from mgce.losses.named import SHARED, NamedLoss
+from mgce.losses.records import SHARED, NamedLoss
 
 
-def _losses() -> Mapping[str, NamedLoss]:
-    """Collect the named losses of all modules of `mgce.losses`, sorted by their `order`."""
-    modules = (import_module(f"{losses.__name__}.{module.name}") for module in pkgutil.iter_modules(losses.__path__))
+def _losses(modules: Iterable[ModuleType]) -> Mapping[str, NamedLoss]:
+    """Collect the named losses of modules, sorted by their `order`."""
     named: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
     found = {loss.name: loss for loss in sorted(named, key=lambda loss: (loss.order, loss.name))}
     if len(found) < len(named):
@@ -28,9 +28,24 @@ def _losses() -> Mapping[str, NamedLoss]:
     return found
 
 
-LOSSES = _losses()
+def _made() -> Mapping[str, Any]:
+    """Collect the modules and functions that are made from scores, by their names."""
+    modules = [vars(loss.make)["made"] for loss in _inside(NAMED.values()) if "made" in vars(loss.make)]
+    return {one.__name__: one for module in modules for one in (module, module.function)}
 
-DATA = tuple(sorted({data for loss in LOSSES.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
+
+def _inside(named: Iterable[NamedLoss]) -> Iterator[NamedLoss]:
+    for loss in named:
+        yield loss
+        yield from _inside(loss.of)
+
+
+# Every loss that `robust_loss` constructs, and those of them that the comparisons train.
+NAMED = _losses(import_module(one.name) for one in pkgutil.walk_packages(losses.__path__, f"{losses.__name__}."))
+LOSSES = {name: loss for name, loss in NAMED.items() if not loss.of_one_network}
+MADE = _made()
+
+DATA = tuple(sorted({data for loss in NAMED.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
 
 
 def preset(name: str, data: str, noise_type: str | None = None, noise_rate: float | None = None) -> dict[str, Any]:
@@ -40,7 +55,7 @@ def preset(name: str, data: str, noise_type: str | None = None, noise_rate: floa
     compared.
 
     Args:
-        name: name of the loss, a key of `LOSSES`.
+        name: name of the loss, a key of `NAMED`.
         data: name of the data set, as in `DATA`: `"mnist"`, `"cifar10"`, ...; `"fashion_mnist"` uses the values of
             MNIST.
         noise_type: `"symmetric"` or `"asymmetric"`; only a few losses have values that depend on it.
@@ -63,7 +78,7 @@ def preset(name: str, data: str, noise_type: str | None = None, noise_rate: floa
         >>> preset("ce_eps+mae", "mnist") == preset("ce_eps+mae", "cifar10")
         True
     """
-    check_choice("name", name, tuple(LOSSES))
+    check_choice("name", name, tuple(NAMED))
     check_choice("data", data, DATA)
     data = "mnist" if data == "fashion_mnist" else data
     if (noise_type is None) != (noise_rate is None):
@@ -72,7 +87,7 @@ def preset(name: str, data: str, noise_type: str | None = None, noise_rate: floa
     if noise_type is not None:
         check_choice("noise_type", noise_type, ("symmetric", "asymmetric"))
         check_fraction("noise_rate", noise_rate)
-    published = LOSSES[name].presets
+    published = NAMED[name].presets
     data = data if data in published.by_data else "cifar10"
     by_rate = published.by_noise.get((data, noise_type or ""), {0.0: {}})
     by_noise = by_rate[min((known for known in by_rate if known >= (noise_rate or 0)), default=max(by_rate))]
@@ -89,7 +104,7 @@ def robust_loss(
     """Construct a loss by its name in papers.
 
     Args:
-        name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.LOSSES`.
+        name: `"ce"`, `"gce"`, `"nce+rce"`, ...: a key of `mgce.losses.presets.NAMED`.
         data: name of a data set; the hyperparameters are those that :func:`preset` returns for it. None uses the
             defaults.
         noise_type: type of the noise, as for :func:`preset`.
@@ -98,7 +113,8 @@ def robust_loss(
             the weights of the terms of a sum.
 
     Returns:
-        A module that takes logits and targets; its `link` turns logits into probabilities.
+        A module that takes logits and targets; its `link` turns logits into probabilities. `"elr"` and
+        `"soft-bootstrap"` take the indices of the rows too: see :class:`mgce.IndexedDataset`.
 
     Raises:
         TypeError, ValueError, RuntimeError: if there is no loss or data set of that name, the noise is not as above,
@@ -109,10 +125,10 @@ def robust_loss(
         >>> criterion(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
         tensor(7.5407)
     """
-    check_choice("name", name, tuple(LOSSES))
+    check_choice("name", name, tuple(NAMED))
     if data is None and (noise_type, noise_rate) != (None, None):
         raise ValueError(expected("data", "given where the noise is", data))
-    loss = LOSSES[name]
+    loss = NAMED[name]
     for keyword in keywords:
         if keyword not in (*loss.hyperparameters, *SHARED):
             takes = ", ".join(loss.hyperparameters) or "none"

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE
-from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import both_probs, link_of
+from mgce.losses.records import NamedLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
 from mgce.numerics.root import DEFAULT_BETA
 

@@ -1,34 +1,59 @@
-"""Define the base class of loss modules whose function is made by `scored_loss`."""
+"""Make a loss function and a loss module from a function that scores the classes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from mgce.losses.base import Loss
+from mgce.kernels.options import LossOptions, SoftmaxTerms
+from mgce.losses.arguments import with_class_dim
+from mgce.losses.base import Loss, python_number
+from mgce.losses.fused import of_softmax
 from mgce.losses.modules import MinimaxLink
+from mgce.losses.records import Number
+from mgce.losses.scored import scored_loss
+from mgce.losses.texts import PLACE, with_shared_arguments
+
+HOME = "mgce.losses"  # from where people import what is made here, and pickles do
 
 
 class ScoredLoss(Loss):
-    """A loss module around a loss function, the class attribute `function`.
+    """The base class of loss modules that :func:`by_scores` makes.
 
-    The function takes the arguments of cross-entropy, `dim`, and the hyperparameters named in `own`. A subclass with
-    hyperparameters sets them in `__init__`, and then calls :meth:`check`.
+    A base class derived from this one may define another link, or `terms_of` for a loss that has a kernel.
     """
 
+    made: ClassVar[type[ScoredLoss]]  # the class itself, and none that derives from it
     function: ClassVar[Callable[..., Tensor]]
-    own: ClassVar[tuple[str, ...]] = ()  # names of the hyperparameters
+    numbers: ClassVar[Mapping[str, Number]]  # the hyperparameters, by name
 
-    def check(self) -> None:
-        """Compute the loss of one row, so that a wrong hyperparameter raises when the module is constructed."""
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        dim: int | None = None,
+        **own: Any,
+    ) -> None:
+        own = _with_defaults(type(self).__name__, self.numbers, own)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+        for name, value in own.items():
+            setattr(self, name, python_number(value))
+        # The loss of one row, so that a wrong hyperparameter raises when the module is constructed.
         self.function(torch.zeros(2, device="cpu"), torch.tensor(0, device="cpu"), **self.hyperparameters())
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the arguments that this loss has and cross-entropy does not have, by name."""
-        return {name: getattr(self, name) for name in self.own}
+        return {name: getattr(self, name) for name in self.numbers}
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
@@ -39,3 +64,123 @@ class ScoredLoss(Loss):
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities: softmax over the `dim` of the loss."""
         return MinimaxLink(beta=float("inf"), dim=self.dim)
+
+    @staticmethod
+    def terms_of(**own: Any) -> SoftmaxTerms | None:
+        """Return the numbers of this loss for the kernel of losses of the label's softmax probability, if it can run.
+
+        The hyperparameters `own` are not checked yet: the kernel cannot run with wrong ones.
+        """
+        return None
+
+    def softmax_terms(self) -> SoftmaxTerms | None:
+        """Return the numbers of this loss if it depends on a row only by the softmax probability of the label."""
+        return self.terms_of(**self.hyperparameters()) if type(self) is self.made else None
+
+
+def by_scores(
+    name: str,
+    scores: Callable[..., Tensor],
+    example: tuple[str, str],
+    *,
+    base: type[ScoredLoss] = ScoredLoss,
+    **numbers: Number,
+) -> type[ScoredLoss]:
+    """Make a loss module, and its loss function as the attribute `function`.
+
+    Args:
+        name: name of the module, such as `"FocalLoss"`.
+        scores: a function `focal_scores(logits, wanted, **hyperparameters)`, from which the loss function has its name,
+            `focal_loss`. It gives each class its score, minus its loss: see :func:`mgce.losses.scored.scored_loss`. Its
+            docstring begins with "Compute", has the equation of the loss, and ends with the reference.
+        example: hyperparameters, as they are written in a call, and the loss of the logits (1, 0) with the label 1.
+        base: the class to derive the module from.
+        numbers: the hyperparameters.
+    """
+    word = f"{scores.__name__.removesuffix('_scores')}_loss"
+
+    def function(
+        input: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        dim: int | None = None,
+        **own: Any,
+    ) -> Tensor:
+        own = _with_defaults(f"{word}()", numbers, own)
+        options = LossOptions(ignore_index, reduction, label_smoothing)
+        terms = base.terms_of(**own)
+        if terms is not None:
+            loss = of_softmax(*with_class_dim(input, target, dim), weight, options, terms)
+            if loss is not None:
+                return loss
+
+        def checked(logits: Tensor, wanted: Any) -> Tensor:
+            for own_name, number in numbers.items():
+                number.check(own_name, own[own_name])
+            return scores(logits, wanted, **own)
+
+        return scored_loss(checked, input, target, weight, options, dim)
+
+    module: Any = type(name, (base,), {"function": staticmethod(function), "numbers": numbers})
+    module.made = module
+    function_of_loss: Any = function
+    for made, called, of in ((function_of_loss, word, function), (module, name, ScoredLoss.__init__)):
+        made.__name__ = made.__qualname__ = called
+        made.__module__ = HOME
+        made.__signature__ = _signature(of, numbers)
+        made.__doc__ = _text(made, scores.__doc__ or "", numbers, example)
+        with_shared_arguments(made)
+    made_module: type[ScoredLoss] = module
+    return made_module
+
+
+def _with_defaults(called: str, numbers: Mapping[str, Number], own: Mapping[str, Any]) -> dict[str, Any]:
+    for name in own:
+        if name not in numbers:
+            raise TypeError(f"{called} got an unexpected keyword argument {name!r}")
+    return {name: own.get(name, number.default) for name, number in numbers.items()}
+
+
+def _signature(of: Callable[..., object], numbers: Mapping[str, Number]) -> inspect.Signature:
+    """Return the signature of a function with its parameter `own` replaced by hyperparameters, without `self`."""
+    found = inspect.signature(of)
+    *shared, dim, _ = (parameter for name, parameter in found.parameters.items() if name != "self")
+    own = [
+        inspect.Parameter(name, dim.kind, default=number.default, annotation=type(number.default).__name__)
+        for name, number in numbers.items()
+    ]
+    return found.replace(parameters=[*shared, *own, dim])
+
+
+def _text(made: Callable[..., object], text: str, numbers: Mapping[str, Number], example: tuple[str, str]) -> str:
+    """Return the docstring of a function or module, made from the text of its scores."""
+    text, _, reference = inspect.cleandoc(text).partition("\n\nReference: ")
+    own = [
+        textwrap.fill(f"{name}: {number.meaning}", 112, subsequent_indent="    ") for name, number in numbers.items()
+    ]
+    row = "torch.tensor([[1.0, 0.0]]), torch.tensor([1])"
+    if isinstance(made, type):
+        text = text.removeprefix("Compute ")
+        text = text[:1].upper() + text[1:]
+        raises = "TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above."
+        call = f"{made.__name__}({example[0]})({row})"
+    else:
+        raises = (
+            "TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the\n"
+            "    error of a wrong `beta`."
+        )
+        call = f"{made.__name__}({', '.join(filter(None, (row, example[0])))})"
+    sections = {
+        "Args": "\n".join([PLACE, *own, "dim: dimension of the classes; None means 1, or 0 for a single row."]),
+        "Returns": 'A scalar; for `reduction="none"` a tensor of the shape of index targets.',
+        "Raises": raises,
+        "Example": f">>> {call}\ntensor({example[1]})",
+    }
+    if isinstance(made, type):
+        del sections["Returns"]
+    parts = [f"{title}:\n{textwrap.indent(lines, '    ')}" for title, lines in sections.items()]
+    return textwrap.indent("\n\n".join([text, *parts, f"Reference: {reference}"]), "    ").strip() + "\n"

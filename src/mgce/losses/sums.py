@@ -15,8 +15,8 @@ from mgce.kernels.options import LossOptions, SoftmaxTerms
 from mgce.losses.arguments import with_class_dim
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion, Loss
 from mgce.losses.fused import of_softmax
-from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import UNSAID, both_probs, check_loss, link_of, said, set_reduction
+from mgce.losses.records import NamedLoss
 from mgce.losses.wrapping import in_float32
 
 
@@ -33,14 +33,14 @@ class SumLoss(Criterion):
         losses: modules that take logits and targets. The attributes `reduction`, `ignore_index` and `dim` have to be
             equal in all losses that have them.
         weights: a finite number for each loss, at least one of them not 0. A loss with weight 0 is not computed. Half
-            types are summed in float32, with the exception described in :class:`mgce.LogitScale`.
+            types are summed in float32, with the exception described in :class:`mgce.losses.LogitScale`.
 
     Raises:
         TypeError, ValueError: if there is no loss, the number of weights differs, all weights are 0, or the losses
                 have different options.
 
     Example:
-        >>> from mgce import NCELoss, RCELoss
+        >>> from mgce.losses import NCELoss, RCELoss
         >>> criterion = SumLoss([NCELoss(), RCELoss()], [1.0, 10.0])
         >>> criterion(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
         tensor(68.1404)

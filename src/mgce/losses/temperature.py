@@ -45,7 +45,7 @@ class TemperatureScaling(nn.Module):
 
     Raises:
         TypeError, ValueError: if an argument has a type or a value not allowed above, or `criterion` has a link of
-            another form, as :class:`mgce.BiTemperedLoss`.
+            another form, as :class:`mgce.losses.BiTemperedLoss`.
 
     Example:
         >>> logits = torch.tensor([[4.0, 0.0], [4.0, 0.0], [0.0, 4.0], [0.0, 4.0]])
@@ -156,6 +156,6 @@ def _matched(criterion: nn.Module) -> tuple[nn.Module, MinimaxLink]:
     elif isinstance(link, ScaledLink):
         link = link.link
     if not isinstance(link, MinimaxLink):
-        what = "a loss whose probabilities are those of mgce.MinimaxLink or softmax"
+        what = "a loss whose probabilities are those of mgce.losses.MinimaxLink or softmax"
         raise ValueError(expected("criterion", what, type(criterion).__name__))
     return before, link

@@ -14,8 +14,8 @@ from mgce._validation import expected
 from mgce.kernels import cpu_trim, dispatch
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
-from mgce.losses.named import NamedLoss
 from mgce.losses.protocol import weight_of
+from mgce.losses.records import NamedLoss
 from mgce.losses.remembering import Remembering
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
@@ -326,7 +326,16 @@ def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> Name
         "rows of the same label (of the losses in the batch, if these are more than `window`)"
     )
     source = "a variant of ours, as Shen, Sanghavi 2019 do once an epoch"
-    return NamedLoss(f"{loss.name}+trim", TrimmedLoss, formula, order=order, of=(loss,), betas=betas, source=source)
+    return NamedLoss(
+        f"{loss.name}+trim",
+        TrimmedLoss,
+        formula,
+        order=order,
+        of=(loss,),
+        betas=betas,
+        source=source,
+        recommended=True,
+    )
 
 
 NAMED = (_trimmed(MGCE, 33, betas=(NEAR_MAE,)), _trimmed(CE, 34))

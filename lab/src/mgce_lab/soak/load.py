@@ -177,7 +177,7 @@ def _answers(predict: Callable[[], Any], seconds: float = 20) -> int:
 
 def _crowd(scale: float) -> Result:
     """The CPU time to fit a network alone, and beside 25 other processes that keep the cores busy."""
-    from mgce import MGCEMLPClassifier
+    from mgce.estimators import MGCEMLPClassifier
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 20))

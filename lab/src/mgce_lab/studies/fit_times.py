@@ -19,9 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 import mgce
-from mgce import GCELoss, MGCEClassifier, MGCELoss, MGCEMLPClassifier
+from mgce import GCELoss, MGCEClassifier, MGCELoss
 from mgce._machine import describe
 from mgce.datasets import preprocessor
+from mgce.estimators import MGCEMLPClassifier
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import fit_ensemble
 from mgce.training.member_losses import MemberLoss

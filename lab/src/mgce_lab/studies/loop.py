@@ -29,14 +29,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from mgce import (
-    ModelKeeper,
-    SelfAdaptiveLoss,
-    TrimmedLoss,
-    find_suspects,
-    robust_loss,
-)
+from mgce import ModelKeeper, TrimmedLoss, find_suspects, robust_loss
 from mgce._machine import describe
+from mgce.losses import SelfAdaptiveLoss
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 from mgce.training import recipes

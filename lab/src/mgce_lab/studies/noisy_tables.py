@@ -22,9 +22,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-from mgce import MGCEClassifierCV, MGCEMLPClassifier, metrics, noise
+from mgce import metrics, noise
 from mgce._machine import describe
 from mgce.datasets import preprocessor
+from mgce.estimators import MGCEClassifierCV, MGCEMLPClassifier
 from mgce_lab.data import load
 from mgce_lab.engine.lines import Lines
 from mgce_lab.studies import estimators_page

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,8 +16,8 @@ from contracts.robust_loss_contract import told
 from mgce import robust_loss
 from mgce.losses import presets
 from mgce.losses.modules import CE, GCE, MGCE
-from mgce.losses.named import LAST
 from mgce.losses.presets import LOSSES
+from mgce.losses.records import LAST
 from mgce.losses.sums import sum_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -52,16 +53,13 @@ def test_a_loss_is_convex_as_it_says(name):
     assert excess < 1e-13 * max(1, first.abs().max()) if LOSSES[name].convex else excess > 1e-3
 
 
-def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
+def test_losses_stand_in_their_order_and_those_without_a_place_come_last():
     placed = [loss.order for loss in LOSSES.values() if loss.order < LAST]
     assert placed == list(range(1, 1 + len(placed)))
     named = [replace(MGCE, name=name, order=order) for name, order in (("b", LAST), ("a", LAST), ("c", 2))]
-    monkeypatch.setattr(presets, "import_module", lambda name: type("Module", (), {"NAMED": named[:1]}))
     with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
-        presets._losses()
-    found = iter([named])
-    monkeypatch.setattr(presets, "import_module", lambda name: type("Module", (), {"NAMED": next(found, [])}))
-    assert list(presets._losses()) == ["c", "a", "b"]
+        presets._losses([SimpleNamespace(NAMED=named[:1]), SimpleNamespace(NAMED=named[:1])])
+    assert list(presets._losses([SimpleNamespace(), SimpleNamespace(NAMED=named)])) == ["c", "a", "b"]
 
 
 def test_a_sum_takes_what_its_losses_take():
@@ -93,45 +91,37 @@ def test_the_page_of_losses_has_a_row_for_each():
 
 
 # A loss in a file of its own: the folder of losses is longer by this, and nothing else is edited.
-CUBE = """
-import torch
-from torch.nn import functional as F
-
-from mgce.losses.base import Loss
-from mgce.losses.modules import MinimaxLink
-from mgce.losses.named import NamedLoss, Presets
+CUBE = '''
+from mgce.losses.records import NamedLoss, Number, Presets
+from mgce.losses.scored_module import by_scores
 
 
-class CubeLoss(Loss):
-    def __init__(
-        self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0,
-        *, power=3.0, dim=None,
-    ):
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
-        self.power = power
+def cube_scores(logits, wanted, power):
+    r"""Compute the cube loss.
 
-    def forward(self, input, target):
-        scores = -((1 - input.softmax(1)) ** self.power)
-        return F.nll_loss(scores, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+    .. math:: (1 - p_y)^3
 
-    @property
-    def link(self):
-        return MinimaxLink(beta=float("inf"), dim=self.dim)
+    Reference: Nobody, Cubes, 2026.
+    """
+    return -((1 - wanted.of(logits.softmax(wanted.dim))) ** power)
 
 
-NAMED = (
-    NamedLoss(
-        name="cube", make=CubeLoss, formula="$(1 - p_y)^3$", bounded=True, symmetric=False, convex=False,
-        source="Nobody 2026", presets=Presets({"cifar10": {"power": 4.0}}),
-    ),
+CUBE = NamedLoss(
+    "cube",
+    by_scores("CubeLoss", cube_scores, ("power=2.0", "0.5344"), power=Number(3.0, "above 0.", 0, above=True)),
+    "$(1 - p_y)^3$",
+    bounded=True,
+    source="Nobody 2026",
+    presets=Presets({"cifar10": {"power": 4.0}}),
 )
-"""
+NAMED = (CUBE,)
+'''
 USE = """
 import json, runpy, sys
 
-import mgce.losses
+import mgce.losses.zoo
 
-mgce.losses.__path__.append(sys.argv[1])
+mgce.losses.zoo.__path__.append(sys.argv[1])
 import torch
 from mgce import robust_loss
 from mgce_lab.cli.compare import KNOWN, parse_methods

@@ -1,4 +1,4 @@
-"""Describe losses by name: how to construct each, its hyperparameters, published values and properties.
+"""Describe losses by records: how to construct each, its hyperparameters, published values and properties.
 
 Each module of `mgce.losses` lists its named losses at its end, in `NAMED`. `presets.py` collects them.
 """
@@ -14,6 +14,7 @@ from typing import Any
 
 from torch import nn
 
+from mgce import _validation
 from mgce.losses.base import Loss
 
 Keywords = Mapping[str, Any]
@@ -23,6 +24,35 @@ SHARED = tuple(inspect.signature(Loss.__init__).parameters)[1:]  # the arguments
 # Parameters that are no hyperparameters either: the losses inside, and how the same values are computed.
 OTHERS = ("loss", "losses", "backend")
 LAST = 1_000  # far more than there are losses with a place of their own
+
+
+@dataclass(frozen=True)
+class Number:
+    """A hyperparameter of a loss: its default, its meaning and its range.
+
+    Attributes:
+        default: the default; an integer if only integers are taken.
+        meaning: what the hyperparameter means, for the docstring.
+        least, most: the ends of the range. None means that the scores of the loss check the number.
+        above: whether the least number itself is excluded.
+    """
+
+    default: float
+    meaning: str
+    least: float | None = None
+    most: float = math.inf
+    above: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        """Require a value to be in the range."""
+        if self.least is None:
+            return
+        if isinstance(self.default, int):
+            _validation.check_count(name, value, int(self.least))
+            if value > self.most:
+                raise ValueError(_validation.expected(name, f"at most {self.most}", value))
+        else:
+            _validation.check_number(name, value, self.least, self.most, above=self.above)
 
 
 @dataclass(frozen=True)
@@ -65,6 +95,8 @@ class NamedLoss:
             property depends on hyperparameters.
         source: the publication of the loss.
         presets: hyperparameters that were published for data sets.
+        recommended: whether `docs/choosing.md` recommends the loss; the other losses are kept for comparison.
+        of_one_network: whether one module serves one network, from which it learns. Such a loss is in no comparison.
     """
 
     name: str
@@ -84,6 +116,8 @@ class NamedLoss:
     claims: Mapping[str, str] = field(default_factory=dict)
     source: str = "a variant of ours"
     presets: Presets = field(default_factory=Presets)
+    recommended: bool = False
+    of_one_network: bool = False
 
     def __call__(self, **keywords: Any) -> nn.Module:
         """Construct the loss module from hyperparameters and arguments of cross-entropy.
@@ -101,7 +135,8 @@ class NamedLoss:
         losses = [
             part(**inside, **{name: given[name] for name in part.hyperparameters if name in given}) for part in self.of
         ]
-        return self.make(losses if "losses" in self._parameters else losses[0], **own)
+        own |= {"losses": losses} if "losses" in self._parameters else {"loss": losses[0]}
+        return self.make(**own)
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:

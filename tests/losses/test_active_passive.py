@@ -4,8 +4,19 @@ import torch
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import AGCELoss, AMSELoss
-from mgce.functional import agce_loss, amse_loss, gce_loss
+from mgce.functional import agce_loss, gce_loss, nce_loss
+from mgce.losses import AGCELoss, NCELoss
+
+
+class TestNCE(RobustLossContract):
+    named = "nce"
+    most = 1.0
+    loss = staticmethod(nce_loss)
+
+    @staticmethod
+    def formula(logits, y):
+        logs = [mpmath.log(p) for p in softmax(logits)]
+        return logs[y] / mpmath.fsum(logs)
 
 
 class AGCE(RobustLossContract):
@@ -33,26 +44,6 @@ class TestAGCEOfManyClasses(AGCE):
 class TestAGCENearGCE(AGCE):
     a, q = 1e-5, 0.5
     most = ((1 + 1e-5) ** 0.5 - 1e-5**0.5) / 0.5
-
-
-class AMSE(RobustLossContract):
-    @classmethod
-    def loss(cls, input, target, **keywords):
-        return amse_loss(input, target, c=cls.c, **keywords)
-
-    @classmethod
-    def formula(cls, logits, y):
-        return sum((p - cls.c * (j == y)) ** 2 for j, p in enumerate(softmax(logits))) / K
-
-
-class TestAMSE(AMSE):
-    c = 30.0
-    least, most = 29.0**2 / K, (30.0**2 + 1) / K
-
-
-class TestMeanSquareError(AMSE):
-    c = 1.0
-    most = 2 / K
 
 
 @pytest.mark.parametrize("a", [0.999, 1.0, 10.0, 1e5, 1e7, 1e16, 1e30])
@@ -88,10 +79,15 @@ def test_with_a_tiny_a_it_is_gce():
         (lambda: AGCELoss(q="1"), TypeError, "Expected `q`"),
         (lambda: AGCELoss(q=2000.0), ValueError, r"Expected `q` to be such that \(a \+ 1\)\^q is at most 1e38, with a"),
         (lambda: AGCELoss(a=1e30, q=2), ValueError, r"Expected `q` to be such that"),
-        (lambda: AMSELoss(c=0.5), ValueError, r"Expected `c` to be a finite number in \[1, 1e\+18\], but got 0.5."),
-        (lambda: AMSELoss(a=1), TypeError, "unexpected keyword argument 'a'"),
+        (lambda: AGCELoss(c=1), TypeError, "unexpected keyword argument 'c'"),
     ],
 )
 def test_bad_hyperparameters(make, error, match):
     with pytest.raises(error, match=match):
         make()
+
+
+def test_a_dimension_is_an_integer():
+    for dim in (1.5, "a", True):
+        with pytest.raises(TypeError, match="Expected `dim` to be an integer or None, but got"):
+            NCELoss(dim=dim)

@@ -7,8 +7,8 @@ from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 from mgce.functional import epsilon_softmax_loss, focal_loss, gce_loss, taylor_ce_loss
+from mgce.losses import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
 
 
 class Focal(RobustLossContract):

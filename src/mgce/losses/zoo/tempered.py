@@ -3,18 +3,18 @@ r"""Define the bi-tempered logistic loss: a softmax with a heavier tail, and a l
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
-from mgce.losses.named import NamedLoss
-from mgce.losses.scored import expm1, scored_loss
-from mgce.losses.scored_module import ScoredLoss
+from mgce.losses.records import NamedLoss, Number
+from mgce.losses.scored import expm1
+from mgce.losses.scored_module import ScoredLoss, by_scores
 from mgce.losses.wanted import Wanted
 from mgce.numerics import exponential
 
@@ -24,21 +24,10 @@ STEPS = 10
 # A relative step so small is followed by one of its square, and that by one of its fourth power, below float64's eps.
 # These two are taken anyway.
 NEAR = 1e-4
-DEFAULT_T1, DEFAULT_T2 = 0.8, 1.2  # the loss is below 1 / (1 - t1) = 5, and the tail of p falls with the fifth power
+T1, T2 = 0.8, 1.2  # the loss is below 1 / (1 - t1) = 5, and the tail of p falls with the fifth power
 
 
-def bi_tempered_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-    *,
-    t1: float = DEFAULT_T1,
-    t2: float = DEFAULT_T2,
-    dim: int | None = None,
-) -> Tensor:
+def bi_tempered_scores(logits: Tensor, wanted: Wanted, t1: float, t2: float) -> Tensor:
     r"""Compute the bi-tempered logistic loss, a Bregman divergence between the label and a tempered softmax.
 
     .. math::
@@ -49,41 +38,11 @@ def bi_tempered_loss(
     with :math:`\lambda(f)` such that p sums to one. The loss lies in [0, 1 / (1 - t1)), and is unbounded at t1 = 1. Its
     sum over all classes is not constant (the loss is not symmetric). It is convex in the logits only at t1 = t2 = 1,
     where it is cross-entropy. Against class probabilities q it is :math:`\sum_y q_y \ell(f, y)`, which differs from the
-    Bregman divergence by a number that depends only on q. The `link` of :class:`mgce.BiTemperedLoss` turns logits into
-    p.
-
-    Args:
-        input: logits f, shape (C), (N, C) or (N, C, d1, ..., dK), floating point; -inf masks a class.
-        target: class indices or class probabilities, as for :func:`mgce_loss`.
-        weight: a rescaling weight for each class, shape (C).
-        ignore_index: a class index; rows with this target add nothing to the loss.
-        reduction: `"none"`, `"mean"` or `"sum"`.
-        label_smoothing: in [0, 1].
-        t1: in [0, 1], the temperature of the logarithm.
-        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits, for
-            k classes.
-        dim: dimension of the classes, as for :func:`mgce_loss`.
-
-    Returns:
-        A scalar; for `reduction="none"` a tensor of the shape of index targets.
-
-    Raises:
-        TypeError, ValueError, RuntimeError, IndexError: as :func:`mgce_loss`. A wrong hyperparameter raises the
-            error of a wrong `beta`.
-
-    Example:
-        >>> bi_tempered_loss(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
-        tensor(0.9803)
+    Bregman divergence by a number that depends only on q. The `link` of :class:`mgce.losses.BiTemperedLoss` turns
+    logits into p.
 
     Reference: Amid et al., Robust bi-tempered logistic loss based on Bregman divergences, 2019.
     """
-    options = LossOptions(ignore_index, reduction, label_smoothing)
-    return scored_loss(lambda f, wanted: _bi_tempered(f, wanted, t1, t2), input, target, weight, options, dim)
-
-
-def _bi_tempered(logits: Tensor, wanted: Wanted, t1: float, t2: float) -> Tensor:
-    _validation.check_number("t1", t1, 0, 1)
-    _validation.check_number("t2", t2, 1)
     # The shift is about k^(t2 - 1), and its second derivative is computed by the third power of the reciprocal.
     _check_power(logits, wanted.dim, "t2", t2, 3)
     every = _tempered_log_softmax(logits, t2, wanted.dim)
@@ -151,7 +110,7 @@ class TemperedSoftmax(nn.Module):
         tensor([0.6180, 0.3820])
     """
 
-    def __init__(self, t: float = DEFAULT_T2, dim: int | None = None) -> None:
+    def __init__(self, t: float = T2, dim: int | None = None) -> None:
         super().__init__()
         _validation.check_number("t", t, 1)
         self.t = python_number(t)
@@ -169,52 +128,10 @@ class TemperedSoftmax(nn.Module):
         return f"t={self.t:g}, dim={self.dim}"
 
 
-class BiTemperedLoss(ScoredLoss):
-    r"""The bi-tempered logistic loss: a softmax with a heavier tail, and a logarithm that is bounded at 0.
+class _WithTemperedLink(ScoredLoss):
+    """The base class of the module, whose link is not softmax."""
 
-    .. math::
-        \ell(f, y) = -\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}, \qquad
-        \log_t u = \frac{u^{1 - t} - 1}{1 - t}
-
-    with p the tempered softmax of the logits (:class:`mgce.TemperedSoftmax`), which `link` computes. The loss lies in
-    [0, 1 / (1 - t1)). It is not symmetric. It is convex in the logits only at t1 = t2 = 1, where it is cross-entropy.
-
-    Args:
-        weight, size_average, ignore_index, reduce, reduction, label_smoothing: as for `nn.CrossEntropyLoss`.
-        t1: in [0, 1], the temperature of the logarithm; at 1 the loss is unbounded.
-        t2: at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits, for
-            k classes.
-        dim: dimension of the classes; None means 1, or 0 for a single row.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: if an argument has a type or a value not allowed above.
-
-    Example:
-        >>> BiTemperedLoss(t1=0.8, t2=1.2)(torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
-        tensor(0.9803)
-
-    Reference: Amid et al., Robust bi-tempered logistic loss based on Bregman divergences, 2019.
-    """
-
-    function = staticmethod(bi_tempered_loss)
-    own = ("t1", "t2")
-
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-        *,
-        t1: float = DEFAULT_T1,
-        t2: float = DEFAULT_T2,
-        dim: int | None = None,
-    ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
-        self.t1, self.t2 = python_number(t1), python_number(t2)
-        self.check()
+    t2: Any
 
     @property
     def link(self) -> TemperedSoftmax:
@@ -224,7 +141,19 @@ class BiTemperedLoss(ScoredLoss):
 
 BI_TEMPERED = NamedLoss(
     "bi-tempered",
-    BiTemperedLoss,
+    by_scores(
+        "BiTemperedLoss",
+        bi_tempered_scores,
+        ("t1=0.8, t2=1.2", "0.9803"),
+        base=_WithTemperedLink,
+        t1=Number(T1, "in [0, 1], the temperature of the logarithm; at 1 the loss is unbounded.", 0, 1),
+        t2=Number(
+            T2,
+            "at least 1, the temperature of the softmax; k^(3 (t2 - 1)) has to be finite in the dtype of the logits, "
+            "for k classes.",
+            1,
+        ),
+    ),
     r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
     order=18,
     bounded=True,

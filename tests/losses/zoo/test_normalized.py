@@ -4,20 +4,10 @@ import mpmath
 import pytest
 import torch
 
+from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce import NCELoss, NNCELoss
-from mgce.functional import nce_loss, nnce_loss
-
-
-class TestNCE(RobustLossContract):
-    named = "nce"
-    most = 1.0
-    loss = staticmethod(nce_loss)
-
-    @staticmethod
-    def formula(logits, y):
-        logs = [mpmath.log(p) for p in softmax(logits)]
-        return logs[y] / mpmath.fsum(logs)
+from mgce.functional import amse_loss, nce_loss, nnce_loss
+from mgce.losses import AMSELoss, NNCELoss
 
 
 class TestNNCE(RobustLossContract):
@@ -30,6 +20,26 @@ class TestNNCE(RobustLossContract):
         floor = mpmath.mpf(1e-7)
         lifted = [mpmath.log(max(p, floor)) - mpmath.log(floor) for p in softmax(logits)]
         return 1 - lifted[y] / mpmath.fsum(lifted)
+
+
+class AMSE(RobustLossContract):
+    @classmethod
+    def loss(cls, input, target, **keywords):
+        return amse_loss(input, target, c=cls.c, **keywords)
+
+    @classmethod
+    def formula(cls, logits, y):
+        return sum((p - cls.c * (j == y)) ** 2 for j, p in enumerate(softmax(logits))) / K
+
+
+class TestAMSE(AMSE):
+    c = 30.0
+    least, most = 29.0**2 / K, (30.0**2 + 1) / K
+
+
+class TestMeanSquareError(AMSE):
+    c = 1.0
+    most = 2 / K
 
 
 def test_a_masked_label_has_the_loss_that_it_tends_to():
@@ -52,7 +62,8 @@ def test_a_floor_that_all_classes_may_be_below_is_refused():
     assert nnce_loss(torch.zeros(1, 3), torch.tensor([0]), floor=0.25) == pytest.approx(2 / 3)
 
 
-def test_a_dimension_is_an_integer():
-    for dim in (1.5, "a", True):
-        with pytest.raises(TypeError, match="Expected `dim` to be an integer or None, but got"):
-            NCELoss(dim=dim)
+def test_bad_hyperparameters_of_amse():
+    with pytest.raises(ValueError, match=r"Expected `c` to be a finite number in \[1, 1e\+18\], but got 0.5."):
+        AMSELoss(c=0.5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'a'"):
+        AMSELoss(a=1)

@@ -1,0 +1,134 @@
+r"""Define normalized cross-entropy, asymmetric generalized cross-entropy, and their sum NCE + AGCE.
+
+NCE is "active": it raises the probability of the label. AGCE is "passive": it also lowers the probabilities of the
+other classes. NCE + AGCE keeps a large network from memorising, also with more than 40 % wrong labels. It underfits
+with many classes. Its weights are published for data sets: `robust_loss("nce+agce", "cifar10")`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from mgce._validation import expected
+from mgce.losses.modules import MAE, MGCE
+from mgce.losses.records import NamedLoss, Number, Presets
+from mgce.losses.scored import expm1
+from mgce.losses.scored_module import by_scores
+from mgce.losses.sums import sum_of
+from mgce.losses.symmetric import RCE
+from mgce.losses.wanted import Wanted
+
+LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
+LARGEST = math.log(1e38)  # of float32
+
+
+def nce_scores(logits: Tensor, wanted: Wanted) -> Tensor:
+    r"""Compute normalized cross-entropy, the first ("active") term of active-passive losses such as NCE + RCE.
+
+    .. math:: \ell(f, y) = \frac{\log p_y}{\sum_j \log p_j}, \qquad p = \mathrm{softmax}(f)
+
+    The loss lies in [0, 1]. It is symmetric: its sum over the classes is 1. It is not convex in the logits. A class of
+    logit -inf is left out of the sum, and its own loss is the limit 1. If all other classes are masked, the loss is
+    the limit 0.
+
+    Reference: Ma et al., Normalized loss functions for deep learning with noisy labels, 2020.
+    """
+    log_p = F.log_softmax(logits, wanted.dim)
+    total = torch.where(log_p == -torch.inf, 0, log_p).sum(wanted.dim, wanted.keepdim)
+    alone = total == 0  # one class, of log-probability 0: the numerator is 0 as well
+    own = wanted.of(log_p)
+    masked = own == -torch.inf
+    return torch.where(masked, -1, torch.where(masked, 0, own) / torch.where(alone, 1, -total))
+
+
+def agce_scores(logits: Tensor, wanted: Wanted, a: float, q: float) -> Tensor:
+    r"""Compute asymmetric generalized cross-entropy: the most probable label gets probability 1, if it is clear enough.
+
+    .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
+
+    The loss lies in [0, ((a + 1)^q - a^q) / q]. It is not convex in the logits. Its sum over all classes is constant
+    (the loss is symmetric) only at q = 1, where it is MAE (mean absolute error). At a = 0, which is not allowed, it
+    would be :func:`gce_loss` with `beta=1 / q`.
+
+    Reference: Zhou et al., Asymmetric loss functions for learning with noisy labels, 2021.
+    """
+    log_p = wanted.of(F.log_softmax(logits, wanted.dim))
+    if q * math.log1p(a) > LARGEST:
+        raise ValueError(expected("q", f"such that (a + 1)^q is at most 1e38, with a = {a:g}", q))
+    scale: float = (a + 1) ** q / q
+    # log((a + p) / (a + 1)) from 1 - p, which keeps its digits near p = 1 and, where a is at least 1, everywhere.
+    near = torch.log1p(expm1(log_p if a >= 1 else log_p.clamp(min=-1)) / (a + 1))
+    if a < 1:
+        far = torch.log(a + log_p.exp()) - math.log1p(a)
+        near = torch.where(log_p > -1, near, far)
+    return scale * expm1(q * near)
+
+
+NCE = NamedLoss(
+    "nce",
+    by_scores("NCELoss", nce_scores, ("", "0.8074")),
+    r"$\log p_y / \sum_j \log p_j$",
+    order=7,
+    bounded=True,
+    symmetric=True,
+    source="Ma et al. 2020",
+)
+AGCE = NamedLoss(
+    "agce",
+    by_scores(
+        "AGCELoss",
+        agce_scores,
+        ("a=0.6, q=0.6", "0.6777"),
+        a=Number(0.6, "at least 1e-30.", LEAST),  # both published for CIFAR-10 and CIFAR-100
+        q=Number(0.6, "at least 1e-30, and (a + 1)^q at most 1e38, the size of numbers in float32.", LEAST),
+    ),
+    "$((a + 1)^q - (a + p_y)^q) / q$",
+    order=10,
+    bounded=True,
+    claims={"symmetric": "at q = 1"},
+    source="Zhou et al. 2021",
+    presets=Presets(
+        {
+            "mnist": {"a": 4.0, "q": 0.2},
+            "cifar10": {"a": 0.6, "q": 0.6},
+            "cifar100": {"a": 0.6, "q": 0.6},
+            "webvision": {"a": 1e-5, "q": 0.5},
+        }
+    ),
+)
+_APL = {
+    "mnist": {"weights": (1.0, 10.0)},
+    "cifar10": {"weights": (1.0, 1.0)},
+    "cifar100": {"weights": (10.0, 0.1)},
+}
+_NCE_RCE = Presets({**_APL, "webvision": {"weights": (50.0, 0.1)}})
+_NCE_AGCE = Presets(
+    {
+        "mnist": {"weights": (0.0, 1.0), "a": 4.0, "q": 0.2},
+        "cifar10": {"weights": (1.0, 4.0), "a": 6.0, "q": 1.5},
+        "cifar100": {"weights": (10.0, 0.1), "a": 1.8, "q": 3.0},
+        "webvision": {"weights": (50.0, 0.1), "a": 2.5, "q": 3.0},
+    }
+)
+NCE_AGCE = sum_of(
+    "nce+agce",
+    NCE,
+    AGCE,
+    order=11,
+    claims=AGCE.claims,
+    source="Zhou et al. 2021",
+    presets=_NCE_AGCE,
+    recommended=True,
+)
+NAMED = (
+    NCE,
+    AGCE,
+    NCE_AGCE,
+    sum_of("nce+rce", NCE, RCE, order=8, source="Ma et al. 2020", presets=_NCE_RCE),
+    sum_of("nce+mae", NCE, MAE, order=9, source="Ma et al. 2020", presets=Presets(_APL)),
+    sum_of("mgce+nce", MGCE, NCE, order=25),
+)

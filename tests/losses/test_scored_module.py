@@ -1,0 +1,136 @@
+"""What is made of a record is what a written function and module would be, for people, pickles and type checkers."""
+
+import ast
+import copy
+import doctest
+import inspect
+import os
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import losses_stub
+from mgce import functional, losses
+from mgce.losses import presets, texts
+from mgce.losses.base import Loss
+from mgce.losses.records import Number
+from mgce.losses.scored_module import by_scores
+
+ROOT = Path(__file__).parents[2]
+MADE = list(presets.MADE.values())
+MODULES = [made for made in MADE if isinstance(made, type)]
+# Written by hand, with the arguments of cross-entropy from the same source.
+DOCUMENTED = [*MADE, functional.gce_loss, losses.GCELoss, losses.MGCELoss]
+
+
+def named(made):
+    return made.__name__
+
+
+@pytest.mark.parametrize("made", DOCUMENTED, ids=named)
+def test_help_describes_every_argument_once_and_in_its_place(made):
+    section = inspect.getdoc(made).partition("\nArgs:\n")[2].partition("\n\n")[0]
+    described = re.findall(r"^    (\w+):", section, re.MULTILINE)
+    assert described == list(inspect.signature(made).parameters)
+    assert max(map(len, made.__doc__.splitlines())) <= 120 and texts.PLACE not in made.__doc__
+
+
+def test_the_arguments_of_cross_entropy_are_described_once_in_the_source():
+    source = "".join(path.read_text() for path in (ROOT / "src/mgce/losses").rglob("*.py"))
+    for line in {*texts.OF_FUNCTIONS.splitlines(), *texts.OF_MODULES.splitlines()}:
+        name, _, meaning = line.partition(": ")
+        if name in ("input", "target", "size_average", "reduce"):
+            assert source.count(f"{name}: {meaning}\n") + source.count(f'{name}: {meaning}"') == 1, line
+
+
+@pytest.mark.parametrize("made", MADE, ids=named)
+def test_the_example_in_its_docstring_is_right(made):
+    (example,) = doctest.DocTestFinder(recurse=False).find(
+        made, named(made), module=False, globs={**presets.MADE, "torch": torch}
+    )
+    assert example.examples and doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("made", MADE, ids=named)
+def test_what_is_made_is_found_where_it_says_and_pickled(made):
+    assert getattr(losses, made.__name__) is made is pickle.loads(pickle.dumps(made))
+    assert made.__module__ == "mgce.losses" and made.__name__ in (*losses.__all__, *functional.__all__)
+
+
+def test_the_room_names_every_module_that_is_made():
+    assert {module.__name__ for module in MODULES} == set(losses._MADE)
+    with pytest.raises(AttributeError, match="module 'mgce.losses' has no attribute 'NothingLoss'"):
+        losses.NothingLoss  # noqa: B018
+
+
+@pytest.mark.parametrize("module", MODULES, ids=named)
+def test_a_module_is_copied_and_pickled_with_its_numbers(module):
+    criterion = module(label_smoothing=0.1, **{name: number.default for name, number in module.numbers.items()})
+    for other in (copy.deepcopy(criterion), pickle.loads(pickle.dumps(criterion))):
+        assert repr(other) == repr(criterion) and other.hyperparameters() == criterion.hyperparameters()
+    assert isinstance(criterion, Loss) and criterion.label_smoothing == 0.1
+
+
+def test_a_word_that_is_no_argument_is_refused_by_its_name():
+    with pytest.raises(TypeError, match=r"focal_loss\(\) got an unexpected keyword argument 'alpha'"):
+        functional.focal_loss(torch.zeros(1, 2), torch.tensor([0]), alpha=1.0)
+    with pytest.raises(TypeError, match="FocalLoss got an unexpected keyword argument 'alpha'"):
+        losses.FocalLoss(alpha=1.0)
+
+
+def test_a_number_outside_its_range_is_refused_by_function_and_module():
+    def plain_scores(logits, wanted, low, count, free):
+        """Compute.
+
+        Reference: nobody.
+        """
+        return wanted.of(logits) * low * count
+
+    numbers = {"low": Number(1.0, "above 0.", 0, 2, above=True), "count": Number(1, "", 1, 3), "free": Number(0.0, "")}
+    module = by_scores("PlainLoss", plain_scores, ("", ""), **numbers)
+    assert module(low=2, count=3, free=-1e9)(torch.tensor([[1.0, 2.0]]), torch.tensor([1])) == -12
+    for wrong in ({"low": 0.0}, {"low": 2.1}, {"count": 0}, {"count": 4}):
+        with pytest.raises(ValueError, match=f"Expected `{next(iter(wrong))}` to be"):
+            module(**wrong)
+    with pytest.raises(TypeError, match="Expected `count` to be an integer"):
+        module.function(torch.zeros(1, 2), torch.tensor([0]), count=1.5)
+
+
+def test_type_checkers_are_told_what_is_made():
+    """After a new loss of `mgce.losses`: `python tests/losses_stub.py`."""
+    written, made = losses_stub.STUB.read_text(), losses_stub.render()
+    found, want = ([ast.dump(node) for node in ast.parse(text).body] for text in (written, made))
+    assert sorted(found) == sorted(want)
+
+
+CALLS = """
+import torch
+
+from mgce.functional import focal_loss
+from mgce.losses import AGCELoss, BiTemperedLoss
+
+f, y = torch.zeros(1, 2), torch.tensor([0])
+AGCELoss(torch.ones(2), a=0.6, q=0.6, reduction="sum")(f, y)
+focal_loss(f, y, None, -100, "mean", 0.1, gamma=2.0).backward()
+BiTemperedLoss(t2=2.0).link.t
+AGCELoss(a="much")  # wrong
+AGCELoss(alpha=1.0)  # wrong
+focal_loss(f, y, gama=2.0)  # wrong
+focal_loss(f, 1)  # wrong
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_mypy_finds_wrong_arguments(tmp_path):
+    (tmp_path / "calls.py").write_text(CALLS)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "calls.py"]
+    environment = {**os.environ, "MYPYPATH": str(ROOT / "src")}
+    output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment).stdout
+    found = {int(line.split(":")[1]) for line in output.splitlines() if ": error: " in line}
+    assert found == {i for i, line in enumerate(CALLS.splitlines(), 1) if line.endswith("# wrong")}, output
