@@ -4,20 +4,25 @@ from typing import Any
 
 import torch
 
-from mgce.losses.presets import LOSSES
+from mgce.losses.presets import NAMED
 from mgce.losses.records import REQUIRED, NamedLoss
 
 PAGE, PLACE = "losses", "<!-- the table of losses -->"
 COLUMNS = (
-    *("name", "module", "loss of a row", "hyperparameters: default"),
+    *("name", "recommended?", "module", "loss of a row", "hyperparameters: default"),
     *("bounded?", "symmetric?", "convex?", "source"),
 )
-TOLD = {"transition": torch.eye(2), "trim": 0.0, "num_classes": 2}  # values for hyperparameters without a default
+TOLD = {
+    "transition": torch.eye(2),
+    "trim": 0.0,
+    "num_classes": 2,
+    "num_rows": 2,
+}  # values for hyperparameters without a default
 
 
 def table() -> str:
     """Return the table in Markdown, a row for each loss that `robust_loss` makes."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *map(_row, LOSSES.values())]
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *map(_row, NAMED.values())]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -36,11 +41,11 @@ def _row(loss: NamedLoss) -> tuple[str, ...]:
         loss.claims.get(name, "yes" if getattr(loss, name) else "no") for name in ("bounded", "symmetric", "convex")
     ]
     shown = "sum" if len(loss.of) > 1 else f"`{module}({fixed})`" if fixed else f"`{module}`"
-    return (f"`{loss.name}`", shown, loss.formula, own, *claims, loss.source)
+    return (f"`{loss.name}`", "yes" if loss.recommended else "", shown, loss.formula, own, *claims, loss.source)
 
 
 def _with_default(name: str, default: Any) -> str:
-    if default is REQUIRED:
+    if default is REQUIRED or default is None:
         return f"`{name}`"
     values = default if isinstance(default, tuple) else (default,)
     return f"`{name}`: {', '.join(f'{value:.4g}' for value in values)}"

@@ -100,11 +100,7 @@ AGCE = NamedLoss(
         }
     ),
 )
-_APL = {
-    "mnist": {"weights": (1.0, 10.0)},
-    "cifar10": {"weights": (1.0, 1.0)},
-    "cifar100": {"weights": (10.0, 0.1)},
-}
+_APL = {"mnist": {"weights": (1.0, 10.0)}, "cifar10": {"weights": (1.0, 1.0)}, "cifar100": {"weights": (10.0, 0.1)}}
 _NCE_RCE = Presets({**_APL, "webvision": {"weights": (50.0, 0.1)}})
 _NCE_AGCE = Presets(
     {
@@ -115,14 +111,7 @@ _NCE_AGCE = Presets(
     }
 )
 NCE_AGCE = sum_of(
-    "nce+agce",
-    NCE,
-    AGCE,
-    order=11,
-    claims=AGCE.claims,
-    source="Zhou et al. 2021",
-    presets=_NCE_AGCE,
-    recommended=True,
+    "nce+agce", NCE, AGCE, order=11, claims=AGCE.claims, source="Zhou et al. 2021", presets=_NCE_AGCE, recommended=True
 )
 NAMED = (
     NCE,

@@ -124,19 +124,8 @@ class Loss(_WeightedLoss, Criterion):
 class RobustLoss(Loss, WithBeta):
     """The base class of losses with the arguments of cross-entropy and the hyperparameter beta."""
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-        *,
-        beta: Beta,
-        dim: int | None = None,
-    ) -> None:
-        super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
+    def __init__(self, *shared: Any, beta: Beta, **named: Any) -> None:
+        super().__init__(*shared, **named)
         store_beta(self, beta)
 
     def hyperparameters(self) -> dict[str, Any]:

@@ -66,13 +66,7 @@ class SoftBootstrapLoss(IndexedLoss):
     right: Tensor
 
     def __init__(
-        self,
-        num_rows: int,
-        num_classes: int,
-        loss: nn.Module | None = None,
-        *,
-        start: int = 5,
-        reduction: str = "mean",
+        self, num_rows: int, num_classes: int, loss: nn.Module | None = None, *, start: int = 5, reduction: str = "mean"
     ) -> None:
         super().__init__(loss, num_rows, num_classes, reduction)
         _validation.check_count("start", start)

@@ -94,9 +94,7 @@ ELR = NamedLoss(
     r"CE $+ \lambda \log(1 - \langle t, p \rangle)$, t the average of p over epochs, `strength` = $\lambda$",
     of=(CE,),
     source="Liu et al. 2020",
-    presets=Presets(
-        {"cifar10": {"strength": 3.0, "momentum": 0.7}, "cifar100": {"strength": 7.0, "momentum": 0.9}},
-    ),
+    presets=Presets({"cifar10": {"strength": 3.0, "momentum": 0.7}, "cifar100": {"strength": 7.0, "momentum": 0.9}}),
     recommended=True,
     of_one_network=True,
 )

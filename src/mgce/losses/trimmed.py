@@ -327,14 +327,7 @@ def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> Name
     )
     source = "a variant of ours, as Shen, Sanghavi 2019 do once an epoch"
     return NamedLoss(
-        f"{loss.name}+trim",
-        TrimmedLoss,
-        formula,
-        order=order,
-        of=(loss,),
-        betas=betas,
-        source=source,
-        recommended=True,
+        f"{loss.name}+trim", TrimmedLoss, formula, order=order, of=(loss,), betas=betas, source=source, recommended=True
     )
 
 

@@ -219,7 +219,7 @@ CLAIMS: list[Entry] = [
         "results/loop",
         of.leads_over_gce,
     ),
-    Claim("README.md", "`robust_loss(name)` returns one of {} [losses]", "mgce.losses.presets.LOSSES", of.n_losses),
+    Claim("README.md", "`robust_loss(name)` returns one of {} [losses]", "mgce.losses.presets.NAMED", of.n_named),
     Claim("README.md", "| its seven claims | {} | {} | {} |", "the verdicts of docs/paper.md", of.verdicts),
     Claim(
         "README.md",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from mgce.losses.presets import LOSSES
+from mgce.losses import presets
 from mgce_lab.engine.methods import row_name
 from mgce_lab.engine.significance import Summary, difference_of_means
 from mgce_lab.engine.store import Runs
@@ -475,8 +475,13 @@ def ece_on_images() -> list[float]:
 
 
 def n_losses() -> float:
-    """Return the number of losses by name."""
-    return float(len(LOSSES))
+    """Return the number of losses that the comparisons train."""
+    return float(len(presets.LOSSES))
+
+
+def n_named() -> float:
+    """Return the number of losses that `robust_loss` makes."""
+    return float(len(presets.NAMED))
 
 
 # What `mgce-lab compare digits --json results/compare/NAME.json` writes.
