@@ -1,6 +1,7 @@
 import math
 import re
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from mgce.functional import (
     nnce_loss,
 )
 from mgce.losses import LogitClip, LogitScale, MinimaxLink, TemperedSoftmax
-from mgce.losses.presets import DATA, LOSSES, preset
+from mgce.losses.presets import DATA, LOSSES, NAMED, preset
+from mgce.training.recipes import RECIPES
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]
@@ -139,6 +141,51 @@ def test_every_preset_makes_its_loss(name, data):
 )
 def test_names_mean_their_formulas(name, data, want):
     torch.testing.assert_close(robust_loss(name, data, **extra(name))(LOGITS, TARGET), want.float())
+
+
+RECIPE_NAMES = {
+    "MGCE 1.05": ("mgce", {"beta": 1.05}),
+    "cross-entropy": ("ce", {}),
+    "learned correction": ("learned-correction", {"num_classes": 4}),
+    "SCE": ("sce", {"data": "cifar10"}),
+    "ELR": ("elr", {"num_rows": 9, "num_classes": 4}),
+    "soft bootstrap": ("soft-bootstrap", {"num_rows": 9, "num_classes": 4, "start": 5}),
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_has_a_name(recipe):
+    """And what is made by the name is the recipe, also after what it remembers of the first epochs."""
+    name, keywords = RECIPE_NAMES[recipe]
+    assert NAMED[name].recommended
+    by_name, by_hand = robust_loss(name, **keywords), RECIPES[recipe](9, 4)
+    for epoch in range(8):
+        logits = (1 + epoch) * LOGITS
+        index = (torch.arange(9),) if "num_rows" in keywords else ()
+        torch.testing.assert_close(by_name(logits, TARGET, *index), by_hand(logits, TARGET, *index))
+
+
+def test_the_page_on_choosing_names_what_is_recommended():
+    page = (Path(__file__).parents[2] / "docs/choosing.md").read_text()
+    for name, loss in NAMED.items():
+        if loss.recommended:
+            assert f"`{name}" in page or f'"{name}"' in page, name
+
+
+@pytest.mark.parametrize("name", [name for name, loss in NAMED.items() if loss.of_one_network])
+def test_a_loss_of_one_network_says_what_it_needs_and_is_in_no_comparison(name):
+    with pytest.raises(TypeError, match=rf"Expected `num_\w+` to be given, as '{name}' has no default of it"):
+        robust_loss(name)
+    assert name not in LOSSES
+    keywords = {"num_rows": 9, "num_classes": 4}
+    own = {told: keywords[told] for told in NAMED[name].told}
+    weighted = robust_loss(name, "cifar10", weight=torch.tensor([0.5, 1.0, 2.0, 1.5]), reduction="sum", **own)
+    assert weighted.eval()(LOGITS, TARGET) != robust_loss(name, reduction="sum", **own).eval()(LOGITS, TARGET)
+
+
+def test_elr_has_the_published_numbers():
+    criterion = robust_loss("elr", "cifar100", num_rows=9, num_classes=4)
+    assert (criterion.strength, criterion.momentum) == (7.0, 0.9)
 
 
 def numbers(name):
