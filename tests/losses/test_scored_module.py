@@ -68,6 +68,23 @@ def test_the_room_names_every_module_that_is_made():
         losses.NothingLoss  # noqa: B018
 
 
+@pytest.mark.slow
+def test_each_file_of_the_room_is_imported_first_of_all():
+    """And `MGCELoss` waits for no loss that is made."""
+    files = [path.relative_to(ROOT / "src") for path in (ROOT / "src/mgce/losses").rglob("*.py")]
+    names = [".".join(path.with_suffix("").parts).removesuffix(".__init__") for path in files]
+    code = """
+import importlib, os, sys, torch
+for name in sys.argv[1:]:
+    if os.fork() == 0:
+        importlib.import_module(name)
+        os._exit(name == "mgce.losses.modules" and "mgce.losses.presets" in sys.modules)
+    assert os.wait()[1] == 0, name
+"""
+    result = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
 @pytest.mark.parametrize("module", MODULES, ids=named)
 def test_a_module_is_copied_and_pickled_with_its_numbers(module):
     criterion = module(label_smoothing=0.1, **{name: number.default for name, number in module.numbers.items()})

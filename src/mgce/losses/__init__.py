@@ -32,9 +32,10 @@ def __getattr__(name: str) -> Any:
     # Imported when used: who imports one module of losses waits for no other.
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    made = {} if name.startswith("_") else import_module(f"{__name__}.presets").MADE
-    if name in made:
-        return made[name]
+    if name.endswith(("Loss", "_loss")):  # and no file of this folder, which `from mgce.losses import nll` asks for too
+        made = import_module(f"{__name__}.presets").MADE
+        if name in made:
+            return made[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
