@@ -140,7 +140,7 @@ def test_logits_are_clipped_before_the_temperature_where_the_criterion_clips_the
 def test_a_criterion_with_another_link_or_a_beta_beside_it_is_refused():
     for criterion in (BiTemperedLoss(), LogitScale(LogitClip(MGCELoss()), 2.0)):
         with pytest.raises(
-            ValueError, match="Expected `criterion` to be a loss whose probabilities are those of mgce.Min"
+            ValueError, match="Expected `criterion` to be a loss whose probabilities are those of mgce.losses.Min"
         ):
             TemperatureScaling(criterion=criterion)
     with pytest.raises(TypeError, match="Expected `criterion` to be a module, but got 1.4"):
