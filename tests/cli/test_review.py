@@ -200,7 +200,9 @@ def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["csv", "parquet", "xlsx"])
+@pytest.mark.parametrize(
+    "suffix", ["csv", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("parquet", "xlsx"))]
+)
 def test_decisions_reach_their_rows_by_ids_that_differ_in_the_last_digits(mgce, tmp_path, suffix):
     rng = np.random.default_rng(0)
     x = rng.normal(size=120).round(3)

@@ -27,19 +27,28 @@ def expected_failed_checks(estimator):
     return {"check_sample_weight_equivalence_on_dense_data": reason}
 
 
+def run(check, estimator):
+    if check.func.__name__ == "check_array_api_input":
+        pytest.skip("SCIPY_ARRAY_API is not set")
+    check(estimator)
+
+
 @pytest.mark.slow
+@parametrize_with_checks([MGCEMLPClassifier()], expected_failed_checks=expected_failed_checks)
+def test_scikit_learn_contract(estimator, check):
+    run(check, estimator)
+
+
+@pytest.mark.nightly
 @parametrize_with_checks(
     [
-        MGCEMLPClassifier(),
         MGCEMLPClassifier((8, 6), beta="cv", betas=(1.0, 2.0, math.inf), solver="sgd", learning_rate_init=0.05),
         MGCEMLPClassifier((64,), early_stopping=False, max_iter=50),
     ],
     expected_failed_checks=expected_failed_checks,
 )
-def test_scikit_learn_contract(estimator, check):
-    if check.func.__name__ == "check_array_api_input":
-        pytest.skip("SCIPY_ARRAY_API is not set")
-    check(estimator)
+def test_scikit_learn_contract_of_other_settings(estimator, check):
+    run(check, estimator)
 
 
 def noisy_digits(rate=0.4):

@@ -34,7 +34,7 @@ def error(got: Tensor, want: Tensor) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("k", [1, 2, 3, 17, 127, pytest.param(1000, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("k", [1, 2, 3, 17, *(pytest.param(k, marks=pytest.mark.nightly) for k in (127, 1000))])
 @pytest.mark.parametrize("beta", BETAS)
 def test_hard_rows_against_the_truth(beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[:: 2 if k == 1000 else 1], beta)

@@ -102,7 +102,9 @@ def true_risks(marginal, truth, h):
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize(("rate", "stated"), [(0.0, 0.0), (0.3, 0.3), (0.3, 0.2)])
+@pytest.mark.parametrize(
+    ("rate", "stated"), [(0.0, 0.0), (0.3, 0.3), pytest.param(0.3, 0.2, marks=pytest.mark.nightly)]
+)
 def test_certify(n, rate, stated):
     rng, repetitions = np.random.default_rng(2), 250
     marginal, truth, h = population(rng)
