@@ -253,7 +253,14 @@ def test_parts_by_the_target_are_those_by_label(parts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("classes", [["+", "-"], ["=x", "@y"], ["NA", "None"], ["01", "1"], ["true", "false"]])
+@pytest.mark.parametrize(
+    "classes",
+    [
+        ["NA", "None"],
+        ["01", "1"],
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in (["+", "-"], ["=x", "@y"], ["true", "false"])),
+    ],
+)
 def test_what_predict_writes_certify_reads(parts, mgce, tmp_path, classes):
     """Classes of every spelling: their predictions are right or wrong as they are."""
     rng = np.random.default_rng(0)

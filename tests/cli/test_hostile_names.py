@@ -86,7 +86,9 @@ def people():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(one, marks=pytest.mark.nightly) for one in ("cp1252", "utf-8"))]
+)
 def test_hostile_names_in_a_table(people, tmp_path, encoding):
     people.to_csv(tmp_path / "[b]in.csv", index=False)
     quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y", "--id", "@id"]

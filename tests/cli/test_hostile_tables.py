@@ -241,7 +241,7 @@ def test_twins_are_read_alike_and_right(tmp_path, name):
             pd.testing.assert_series_equal(values, expected, check_dtype=False, check_exact=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_commands_make_the_same_of_a_table_of_all_and_its_twin(tmp_path):
     """One fit to every column at once, from CSV and from Parquet."""
     columns = {f"column {i}": case.train for i, case in enumerate(CASES.values())}

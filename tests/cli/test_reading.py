@@ -54,7 +54,8 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "suffix", ["xlsx", *(pytest.param(other, marks=pytest.mark.slow) for other in ("jsonl", "feather"))]
+    "suffix",
+    ["xlsx", pytest.param("jsonl", marks=pytest.mark.slow), pytest.param("feather", marks=pytest.mark.nightly)],
 )
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":

@@ -172,7 +172,7 @@ def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["parquet", pytest.param("csv", marks=pytest.mark.nightly)])
 def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, suffix):
     rng = np.random.default_rng(0)
     x = rng.normal(size=120).round(6)
