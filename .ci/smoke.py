@@ -10,7 +10,7 @@ import mgce
 from mgce.kernels import dispatch
 
 assert "site-packages" in mgce.__file__, mgce.__file__
-assert not [name for name in ("lightning", "torchmetrics", "skops", "typer") if importlib.util.find_spec(name)]
+assert not [name for name in ("lightning", "torchmetrics", "typer") if importlib.util.find_spec(name)]
 assert (Path(mgce.__file__).parent / "py.typed").exists()
 logits, target = torch.randn(8, 5, requires_grad=True), torch.randint(5, (8,))
 assert dispatch.obstacle_of_machine(logits) is None, dispatch.obstacle_of_machine(logits)

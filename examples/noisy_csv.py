@@ -46,7 +46,7 @@ mgce("fit", "tumours.csv", "--target", "target", "--model", "linear", "--noise-r
 # %%
 # New rows get a class, both probabilities, and the set of classes that the model cannot rule out.
 
-mgce("predict", "tumours.skops", "new.csv")
+mgce("predict", "tumours.mgce", "new.csv")
 print((folder / "new-predictions.csv").read_text())
 
 # %%

@@ -80,7 +80,7 @@ def test_defaults_groups_and_literals(command_text):
     (out,) = [one for one in command_text.parameters("embed") if one.name.startswith("--out ")]
     assert out.required
     assert made["--delta"].default == "`0.05`" and made["--delta"].name == "--delta NUMBER"
-    assert made["--out"].default == "TABLE's name with .skops"
+    assert made["--out"].default == "TABLE's name with .mgce"
     assert made["--formulas"].default is None and made["--formulas"].name == "--formulas"
     assert made["--quiet,"].name == "--quiet, -q"
     groups = [made[name].group for name in ("--target", "--beta", "--noise-rate", "--sep", "--json")]

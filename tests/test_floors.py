@@ -13,7 +13,6 @@ ROOT = Path(__file__).parents[1]
 # The first version without a hole, in code that this package calls with files of others.
 SAFE = {
     "torch": "2.6",  # CVE-2025-32434: torch.load ran code from a checkpoint even with weights_only=True
-    "skops": "0.15",  # 0.11 ran code by methods and operators (CVE-2025-54412, 54413), 0.14 by generators
     "pyarrow": "14.0.1",  # CVE-2023-47248: code from a Parquet file
     "pillow": "10.3",  # CVE-2023-50447, CVE-2024-28219
     "lightning": "2.6.1",  # of later ones, 2.6.2 and 2.6.3 were malware

@@ -48,16 +48,6 @@ USED = {
     "sklearn.ensemble._hist_gradient_boosting.common.PREDICTOR_RECORD_DTYPE": {"estimators/trees.py"},
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": {"estimators/trees.py"},
     "_predictors": {"estimators/boosting.py"},
-    # Types in model files, by the names under which skops stores them.
-    "sklearn.calibration._CalibratedClassifier": {"estimators/persistence.py"},
-    "sklearn.calibration._SigmoidCalibration": {"estimators/persistence.py"},
-    "sklearn.compose._column_transformer._RemainderColsList": {"estimators/persistence.py"},
-    "sklearn.metrics._scorer._PassthroughScorer": {"estimators/persistence.py"},
-    "sklearn.model_selection._split.KFold": {"estimators/persistence.py"},
-    "sklearn.model_selection._split.StratifiedKFold": {"estimators/persistence.py"},
-    "sklearn.utils._bunch.Bunch": {"estimators/persistence.py"},
-    "sklearn.utils._metadata_requests.MetadataRequest": {"estimators/persistence.py"},
-    "sklearn.utils._metadata_requests.MethodMetadataRequest": {"estimators/persistence.py"},
 }
 
 

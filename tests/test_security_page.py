@@ -21,7 +21,7 @@ def test_every_row_has_a_verdict():
         assert re.match(r"\*\*(Yes|No|With care|Only to look at)[.*]", verdict), files
 
 
-@pytest.mark.parametrize("suffix", sorted({*table_files.SUFFIXES, *feature_files.READERS, ".skops", ".ckpt"}))
+@pytest.mark.parametrize("suffix", sorted({*table_files.SUFFIXES, *feature_files.READERS, ".mgce", ".ckpt"}))
 def test_every_format_that_is_read_is_named(suffix):
     assert suffix in NAMED
 

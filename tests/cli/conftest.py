@@ -75,4 +75,4 @@ def model_file(tmp_path_factory, people):
     arguments = ["--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4"]
     done = commands.mgce("fit", "people.csv", *arguments, folder=folder)
     assert done.returncode == 0, done.stderr
-    return folder / "people.skops"
+    return folder / "people.mgce"

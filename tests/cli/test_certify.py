@@ -267,9 +267,9 @@ def test_what_predict_writes_certify_reads(parts, mgce, tmp_path, classes):
     y = rng.choice(classes, 200)
     frame = pd.DataFrame({"x": np.where(y == classes[0], 1.0, -1.0) + rng.normal(0, 0.1, 200), "y": y})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    assert mgce("fit", "t.csv", "--target", "y", "--model", "linear", "--out", "m.skops")[0] == 0
+    assert mgce("fit", "t.csv", "--target", "y", "--model", "linear", "--out", "m.mgce")[0] == 0
     for options in ([], ["--probabilities"]):
-        assert mgce("predict", "m.skops", "t.csv", *options, "--out", "p.csv")[0] == 0
+        assert mgce("predict", "m.mgce", "t.csv", *options, "--out", "p.csv")[0] == 0
         written = pd.read_csv(tmp_path / "p.csv", dtype=str, keep_default_na=False)
         found = parts(dict(written.assign(y=y)))
         one_hot = written.filter(like="h_").astype(float).isin((0, 1)).all(axis=None)  # of no columns, too

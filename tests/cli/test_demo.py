@@ -11,7 +11,7 @@ from commands import mgce
 from mgce.cli import demo
 from mgce.estimators import load
 
-NAMES = [f"iris{end}" for end in (".csv", ".html", ".new.csv", ".right.csv", ".skops", ".suspects.csv")]
+NAMES = [f"iris{end}" for end in (".csv", ".html", ".new.csv", ".right.csv", ".mgce", ".suspects.csv")]
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_what_was_found_is_what_the_files_say(quick, tmp_path):
     assert right["given"].tolist() == table["label"].tolist() and right["row"].tolist() == [*range(1, len(table) + 1)]
     is_wrong = right["given"] != right["right"]
     X, y, X_new = table.drop(columns="label"), table["label"], new.drop(columns="label")
-    model = load(tmp_path / "here/iris.skops")
+    model = load(tmp_path / "here/iris.mgce")
     found = {
         "mgce fit": model.predict(X_new),
         "random forest": RandomForestClassifier(random_state=0).fit(X, y).predict(X_new),

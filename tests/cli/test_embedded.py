@@ -37,7 +37,7 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
     assert code == 0, errors
     words = " ".join(output.split())
     assert "mgce fit photos --target label --id path --encoder tiny:net --checked" in words
-    assert "mgce predict photos.skops NEW-PICTURES" in words
+    assert "mgce predict photos.mgce NEW-PICTURES" in words
     assert "A head judges the label of each row" in (tmp_path / "photos.html").read_text()
     suspects = pd.read_csv(tmp_path / "photos.suspects.csv")
     assert {*suspects["path"][:2]} == {"light/004.png", "light/010.png"}
@@ -46,10 +46,10 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
     shown = int((suspects["given"] != suspects["suggested"]).sum())
     assert report.count("data:image/jpeg;base64,") == min(10, shown) > 0
     assert "light/004.png: light, or dark?" in report
-    model = TableModel.load(tmp_path / "photos.skops")
+    model = TableModel.load(tmp_path / "photos.mgce")
     assert model.encoder == tiny().card and model.columns.width == WIDTH
-    assert mgce("predict", "photos.skops", "photos", "--encoder", "tiny:net", "--quiet", "--out", "a.csv")[0] == 0
-    assert mgce("predict", "photos.skops", "photos.features.npz", "--quiet", "--out", "b.csv")[0] == 0
+    assert mgce("predict", "photos.mgce", "photos", "--encoder", "tiny:net", "--quiet", "--out", "a.csv")[0] == 0
+    assert mgce("predict", "photos.mgce", "photos.features.npz", "--quiet", "--out", "b.csv")[0] == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     found = pd.read_csv(tmp_path / "a.csv").set_index("path")["prediction"]
     assert np.mean([found[path] == label for path, label in photos.items() if path in found]) > 0.9
@@ -58,7 +58,7 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
 @pytest.mark.slow
 def test_the_page_of_a_review_shows_small_pictures(mgce, tmp_path, photos):
     Image.new("RGB", (900, 600)).save(tmp_path / "photos/dark/000.png")
-    assert mgce(*FIT, "--out", "here/m.skops")[0] == 0
+    assert mgce(*FIT, "--out", "here/m.mgce")[0] == 0
     assert pd.read_csv(tmp_path / "here/m.suspects.csv")["picture"].str.startswith("../photos/").all()
     code, _, errors = mgce("review", "here/m.suspects.csv")
     assert code == 0, errors
@@ -125,14 +125,14 @@ def test_features_beside_a_table_of_texts(mgce, tmp_path, texts):
     assert "20 of the 60 embeddings belong to no row of the table." in words
     assert "The embeddings alone are learnt from, not the columns beside them: said." in words
     assert "mgce fit t.csv --target kind --id key --embeddings x.parquet --checked" in words
-    assert "mgce predict t.skops NEW.npz" in words
-    assert mgce("predict", "t.skops", "new.csv", "--embeddings", "x.parquet", "--quiet")[0] == 0
+    assert "mgce predict t.mgce NEW.npz" in words
+    assert mgce("predict", "t.mgce", "new.csv", "--embeddings", "x.parquet", "--quiet")[0] == 0
     predicted = pd.read_csv(tmp_path / "new-predictions.csv")
     assert predicted["key"].tolist() == texts.frame["key"][40:].tolist()
     assert (predicted["prediction"].to_numpy() == texts.frame["kind"][40:].to_numpy()).mean() > 0.8
-    assert mgce("predict", "t.skops", "x.parquet", "--quiet", "--out", "p.csv")[0] == 0
+    assert mgce("predict", "t.mgce", "x.parquet", "--quiet", "--out", "p.csv")[0] == 0
     assert len(pd.read_csv(tmp_path / "p.csv")) == 60
-    code, output, errors = mgce("certify", "t.skops", "new.csv", "--embeddings", "x.parquet")
+    code, output, errors = mgce("certify", "t.mgce", "new.csv", "--embeddings", "x.parquet")
     assert code == 0 and "over n = 20 examples" in " ".join(output.split()), errors
 
 
@@ -140,13 +140,13 @@ def test_features_beside_a_table_of_texts(mgce, tmp_path, texts):
 def test_features_of_another_encoder_or_width_are_refused(mgce, refuses, tmp_path, texts, monkeypatch):
     assert mgce(*texts.fit, "--quiet")[0] == 0
     np.save(tmp_path / "narrow.npy", np.ones((20, 3), np.float32))
-    refuses("features of 6 numbers, as the model has them, but got '3'", "predict", "t.skops", "narrow.npy")
+    refuses("features of 6 numbers, as the model has them, but got '3'", "predict", "t.mgce", "narrow.npy")
     np.save(tmp_path / "unknown.npy", read_features(tmp_path / "x.parquet").values)
-    assert mgce("predict", "t.skops", "unknown.npy", "--quiet", "--out", "u.csv")[0] == 0  # nothing is known of it
+    assert mgce("predict", "t.mgce", "unknown.npy", "--quiet", "--out", "u.csv")[0] == 0  # nothing is known of it
     register(monkeypatch, seed=1)
     embed = ("embed", "new.csv", "--column", "said", "--encoder", "tiny:net", "--quiet", "--out", "other.npz")
     assert mgce(*embed)[0] == 0
-    refuses("features by the encoder of the model, tiny:net with the weights", "predict", "t.skops", "other.npz")
+    refuses("features by the encoder of the model, tiny:net with the weights", "predict", "t.mgce", "other.npz")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_an_encoder_that_a_model_names_is_not_loaded_unless_it_is_asked_for(mgce
     asked = []
     monkeypatch.setitem(libraries.LOADERS, "tiny", lambda *given: asked.append(given))
     monkeypatch.setitem(libraries.LOADERS, libraries.BUILT_IN, lambda source, kind, device, dtype: tiny(kind, 1))
-    refuses("features by the encoder of the model, tiny:net", "predict", "photos.skops", "photos")
+    refuses("features by the encoder of the model, tiny:net", "predict", "photos.mgce", "photos")
     assert not asked
 
 
@@ -185,7 +185,7 @@ def test_a_damaged_picture_and_one_without_a_name_are_left_out_and_said(mgce, tm
         "Note: 1 of the 41 pictures has a name that is no UTF-8, and was left out (dark/\\xe9.png, for one).",
         "Note: 1 of the 40 pictures could not be read and was left out: dark/000.png.",
     )
-    for command in (("fit", "photos"), ("embed", "photos", "--out", "x.npz"), ("predict", "photos.skops", "photos")):
+    for command in (("fit", "photos"), ("embed", "photos", "--out", "x.npz"), ("predict", "photos.mgce", "photos")):
         code, output, errors = mgce(*command, "--encoder", "tiny:net")
         assert code == 0, errors
         assert all(note in " ".join(output.split()) for note in said), (command, output)

@@ -29,17 +29,17 @@ def table(people, tmp_path):
 
 
 def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_that_of_all(mgce, people, table, tmp_path):
-    code, output, errors = mgce(*FIT, "--id", "person", "--out", "results/model.skops")
+    code, output, errors = mgce(*FIT, "--id", "person", "--out", "results/model.mgce")
     assert code == 0, errors
     assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "results"}
     assert {path.name for path in (tmp_path / "results").iterdir()} == {
-        "model.skops",
+        "model.mgce",
         "model.html",
         "model.suspects.csv",
     }
     read = read_frame(table, "table", text=["sick", "person"], classes=["sick"])
     fit = run(read, FitPlan("sick", "person", model="linear"))
-    pipeline, stored = fit.measured.pipeline, load(tmp_path / "results" / "model.skops")
+    pipeline, stored = fit.measured.pipeline, load(tmp_path / "results" / "model.mgce")
     assert len(stored.table_["trained_rows"]) == 240 and stored.table_["n_measured"] == 180
     held_out = split_rows(read, Split("sick", "person")).held_out
     assert len(held_out) == 60
@@ -112,7 +112,7 @@ def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
     for name in ("people.csv", "same.parquet"):
         code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--model", "linear", "--beta", "2")
         assert code == 0, errors
-    one, other = load(tmp_path / "people.skops"), load(tmp_path / "same.skops")
+    one, other = load(tmp_path / "people.mgce"), load(tmp_path / "same.mgce")
     np.testing.assert_array_equal(one[-1].coef_, other[-1].coef_)
     assert one[-1].beta_ == 2 and one.table_["kinds"] == KINDS
 
@@ -132,7 +132,7 @@ def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
 def test_a_network(mgce, table, tmp_path):
     code, _, errors = mgce(*FIT, "--model", "mlp", "--beta", "1.4")
     assert code == 0, errors
-    assert len(load(tmp_path / "people.skops")[-1].coefs_) == 2
+    assert len(load(tmp_path / "people.mgce")[-1].coefs_) == 2
     assert "multilayer perceptron" in (tmp_path / "people.html").read_text()
 
 
@@ -151,7 +151,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--groups", "job", "--time", "age"], "Expected `time` to be left out where there are groups"),
         (["--time", "job"], "Expected `time` to be a column of numbers, or of dates like 2024-05-31"),
         (["--jobs", "0"], "Expected `jobs` to be a positive number, or -1, but got 0."),
-        (["--json", "people.skops"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (["--json", "people.mgce"], "Expected `json` to be the path of a file that serves for nothing else"),
         (["--sep", ", "], r"Expected `sep` to be one character, or \t, but got ', '."),
         (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
         (["--id", "name"], "Expected `id` to be a column of the table"),
@@ -176,7 +176,7 @@ def test_a_network(mgce, table, tmp_path):
         (["--out", "people.html"], "Expected `out` to be the path of a file that serves for nothing else"),
         (["--out", "."], "Expected `out` to be the path of a file, but got '., which is a folder'."),
         (
-            ["--out", "people.csv/model.skops"],
+            ["--out", "people.csv/model.mgce"],
             "Expected `out` to be the path of a file in a folder that can be written",
         ),
     ],
@@ -215,13 +215,13 @@ def test_bad_tables_are_refused(refuses, tmp_path, name, content, sentence):
     refuses(sentence, "fit", name, "--target", "sick")
 
 
-def test_without_skops_it_says_what_to_install(refuses, table, monkeypatch):
-    monkeypatch.setitem(sys.modules, "skops", None)
-    refuses("the command line needs skops, which is not installed: in a checkout of mgce, run `pip install", *FIT)
+def test_without_rich_it_says_what_to_install(refuses, table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)
+    refuses("the command line needs rich, which is not installed: in a checkout of mgce, run `pip install", *FIT)
 
 
 def test_a_failure_while_writing_leaves_what_was_there(refuses, table, tmp_path, monkeypatch):
-    (tmp_path / "people.skops").write_text("earlier")
+    (tmp_path / "people.mgce").write_text("earlier")
 
     write_bytes = Path.write_bytes
 
@@ -248,7 +248,7 @@ def test_a_later_interrupt_says_so_too(mgce, table, tmp_path, monkeypatch):
     monkeypatch.setattr("mgce.cli.fit_files.write_files", mock.Mock(side_effect=KeyboardInterrupt))
     code, _, errors = mgce(*FIT, "--model", "linear", "--beta", "1.4", "--cleaned", "c.csv")
     assert (code, errors) == (130, "Interrupted. No file is half written.\n")
-    assert (tmp_path / "people.skops").exists() and not (tmp_path / "c.csv").exists()
+    assert (tmp_path / "people.mgce").exists() and not (tmp_path / "c.csv").exists()
 
 
 def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
     code, output, errors = mgce("fit", "-", *FIT[2:], *options)
     assert code == 0, errors
     found = json.loads(output)
-    assert found["files"] == ["stdin.skops", "stdin.html", "stdin.suspects.csv"]
+    assert found["files"] == ["stdin.mgce", "stdin.html", "stdin.suspects.csv"]
     assert {path.name for path in tmp_path.iterdir()} == set(found["files"])
     assert found["columns"] == {
         "Unnamed: 0": "number",
@@ -279,7 +279,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
         "Column `Unnamed: 0` has no name in the file",
     ]
     assert found["rows"]["trained"] + found["rows"]["held_out"] == 238
-    pipeline = load(tmp_path / "stdin.skops")
+    pipeline = load(tmp_path / "stdin.mgce")
     assert pipeline.predict_proba(pd.DataFrame([[1.0, 40.0, "nurse", 0.0, 19000.0]], columns=[*found["columns"]])).shape
     page = (tmp_path / "stdin.html").read_text()
     assert all(escape(note) in page for note in found["notes"])
@@ -288,7 +288,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
 def test_quiet_says_nothing_and_writes_all(mgce, table, tmp_path):
     code, output, errors = mgce(*FIT, "--beta", "1.4", "--quiet", "--json", "found.json")
     assert (code, output, errors) == (0, "", "")
-    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".skops", ".html", ".json"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".mgce", ".html", ".json"}
     found = json.loads((tmp_path / "found.json").read_text())
     assert 0.7 < found["accuracy"] <= 1 and found["classes"] == ["no", "yes"]
     assert set(found["wrong_labels"]) == {"all", "no", "yes"}

@@ -93,11 +93,11 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
     people.to_csv(tmp_path / "[b]in.csv", index=False)
     quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y", "--id", "@id"]
     commands = [
-        ["fit", "[b]in.csv", *quick, "--out", "m.skops", "--cleaned", "clean.csv"],
+        ["fit", "[b]in.csv", *quick, "--out", "m.mgce", "--cleaned", "clean.csv"],
         ["review", "m.suspects.csv", "--text", "=part"],
-        ["predict", "m.skops", "[b]in.csv", "--out", "p.csv", "--probabilities", "--sets"],
-        ["certify", "m.skops", "[b]in.csv", "--by", "label"],
-        ["certify", "m.skops", "[b]in.csv", "--by", "=part"],
+        ["predict", "m.mgce", "[b]in.csv", "--out", "p.csv", "--probabilities", "--sets"],
+        ["certify", "m.mgce", "[b]in.csv", "--by", "label"],
+        ["certify", "m.mgce", "[b]in.csv", "--by", "=part"],
     ]
     said = []
     for command in commands:
@@ -114,7 +114,7 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
     # The page of review holds its cells as JSON in ASCII; tests/review/test_sheet.py looks into it.
     assert (tmp_path / "m.review.html").read_text(encoding="utf-8").count("[/b]") > 10
     (tmp_path / "m.review.html").unlink()
-    check_files(tmp_path, ["[b]in.csv", "m.skops", "m.html", "m.suspects.csv", "clean.csv", "p.csv"])
+    check_files(tmp_path, ["[b]in.csv", "m.mgce", "m.html", "m.suspects.csv", "clean.csv", "p.csv"])
 
 
 def test_predictions_with_apostrophes_are_certified_as_the_model_is(people, tmp_path):
@@ -124,11 +124,11 @@ def test_predictions_with_apostrophes_are_certified_as_the_model_is(people, tmp_
     train = pd.read_csv(tmp_path / "in.csv")
     fresh = train.assign(**{name: train[name] + 0.001 for name in train.select_dtypes("float")})
     fresh.to_csv(tmp_path / "in.csv", index=False)  # none of these rows is one of the training
-    assert run(tmp_path, "utf-8", "predict", "in.skops", "in.csv", "--out", "p.csv", "--probabilities")[0] == 0
+    assert run(tmp_path, "utf-8", "predict", "in.mgce", "in.csv", "--out", "p.csv", "--probabilities")[0] == 0
     frame = pd.read_csv(tmp_path / "p.csv")
     assert {"h_x;'=2", "p_x;'=2"} < {*frame.columns} and {*frame["prediction"]} == {"x;'=2", "'" + LABELS[1]}
     frame.assign(y=pd.read_csv(tmp_path / "in.csv")["y"]).to_csv(tmp_path / "q.csv", index=False)
-    of_model = run(tmp_path, "utf-8", "certify", "in.skops", "in.csv")[1]
+    of_model = run(tmp_path, "utf-8", "certify", "in.mgce", "in.csv")[1]
     of_table = run(tmp_path, "utf-8", "certify", "q.csv", "--target", "y")[1]
     assert of_table.split() == of_model.split()[: len(of_table.split())]
     by_class = run(tmp_path, "utf-8", "certify", "q.csv", "--target", "y", "--prediction", "prediction")
@@ -175,7 +175,7 @@ def test_hostile_records_in_a_report(tmp_path):
         assert not UNSEEN.search(text) and r"\input" not in text * name.endswith("tex")
 
 
-@pytest.mark.parametrize("name", ["[/b].csv", "[green].skops", "да.csv", "a\x1b[31m.csv"])
+@pytest.mark.parametrize("name", ["[/b].csv", "[green].mgce", "да.csv", "a\x1b[31m.csv"])
 def test_hostile_names_in_errors(tmp_path, name):
     for command in (
         ["fit", name, "--target", "[/b]"],

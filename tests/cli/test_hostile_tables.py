@@ -223,11 +223,9 @@ def test_twins_are_read_alike_and_right(tmp_path, name):
     first, second = written(tmp_path, "train", case.train, {}, N)
     model = fitted(first)
     assert model.columns == Columns.of(read_frame(second, "table"), "y") and model.columns.kinds["c"] == case.kind
-    (tmp_path / "model.skops").write_bytes(model.to_bytes())
+    (tmp_path / "model.mgce").write_bytes(model.to_bytes())
     later = written(tmp_path, "later", case.later, case.typed, N_LATER, 0.001)
-    outcomes = {
-        command: [outcome(command, "model.skops", path) for path in later] for command in ("predict", "certify")
-    }
+    outcomes = {command: [outcome(command, "model.mgce", path) for path in later] for command in ("predict", "certify")}
     for first, *others in outcomes.values():
         assert all(other == first for other in others)
         said = [first] if isinstance(first, str) else first["notes"]
@@ -252,7 +250,7 @@ def test_the_commands_make_the_same_of_a_table_of_all_and_its_twin(tmp_path):
     fits = []
     for path in ("all.csv", "all.parquet"):
         options = ("--target", "y", "--model", "linear", "--beta", "1.4", "--budget", "inf", "--json", "fit.json")
-        done = commands.mgce("fit", path, *options, "--out", "m.skops", folder=tmp_path)
+        done = commands.mgce("fit", path, *options, "--out", "m.mgce", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         document = json.loads((tmp_path / "fit.json").read_text())
         assert document["columns"] == {f"column {i}": case.kind for i, case in enumerate(CASES.values())} | {
@@ -260,8 +258,8 @@ def test_the_commands_make_the_same_of_a_table_of_all_and_its_twin(tmp_path):
         }
         assert "60 rows of" in done.stdout and "60 rows of" in (tmp_path / "m.html").read_text()
         assert document["reading"]["rows"] == 60 and document["reading"]["formats"]["x"] == "plain"
-        predicted = outcome("predict", "m.skops", tmp_path / path)
-        certified = outcome("certify", "m.skops", tmp_path / f"fresh-{path}")
+        predicted = outcome("predict", "m.mgce", tmp_path / path)
+        certified = outcome("certify", "m.mgce", tmp_path / f"fresh-{path}")
         assert certified["n"] == 60
         fits.append(
             {
@@ -286,8 +284,8 @@ def test_every_command_says_which_lines_may_be_lost(tmp_path):
     compare = ("--target", "y", "--methods", "ce", "--seeds", "1", "--epochs", "1")
     for command in (
         ("fit", "t.csv", *model, "--json", "fit.json"),
-        ("predict", "t.skops", "t.csv"),
-        ("certify", "t.skops", "fresh.csv"),
+        ("predict", "t.mgce", "t.csv"),
+        ("certify", "t.mgce", "fresh.csv"),
         ("certify", "t.csv", "--target", "y", "--prediction", "y"),
         ("compare", "t.csv", *compare),
     ):

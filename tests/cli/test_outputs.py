@@ -27,4 +27,4 @@ def test_a_place_that_cannot_be_written_to(refuses, monkeypatch):
     refuses(
         "Expected `out_dir` to be the path of a folder that can be written to", "compare", "digits", "--out-dir", "x/y"
     )
-    refuses("Expected `out` to be the path of a file in a folder that can", "predict", "none.skops", "none.csv")
+    refuses("Expected `out` to be the path of a file in a folder that can", "predict", "none.mgce", "none.csv")

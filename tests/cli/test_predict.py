@@ -6,17 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import skops.io
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+import mgce
 from mgce.cli.predict import _on_unsure
-from mgce.estimators import load, save
+from mgce.estimators import MGCEClassifier, load, save
 from mgce.tables.model import TableModel
-
-
-class Foreign(LogisticRegression):
-    pass
 
 
 @pytest.fixture
@@ -91,9 +87,9 @@ def test_clean_probs_are_those_of_the_right_labels(mgce, refuses, model_file, fr
     np.testing.assert_allclose(written[["q_no", "q_yes"]], q, rtol=1e-5)
     np.testing.assert_allclose(written["q"], q.max(1), rtol=1e-5)
     assert str(model.right_labels) in " ".join(output.split())
-    (tmp_path / "old.skops").write_bytes(replace(model, right_labels=None).to_bytes())
+    (tmp_path / "old.mgce").write_bytes(replace(model, right_labels=None).to_bytes())
     refuses(
-        "Expected `clean_probs` to be asked of a model with them", "predict", "old.skops", "fresh.csv", "--clean-probs"
+        "Expected `clean_probs` to be asked of a model with them", "predict", "old.mgce", "fresh.csv", "--clean-probs"
     )
 
 
@@ -174,38 +170,39 @@ def flipped(path, model_file):
 @pytest.mark.parametrize("make", [text, other_zip, truncated, flipped])
 @pytest.mark.parametrize("command", ["predict", "certify"])
 def test_files_that_are_no_models_are_refused(refuses, model_file, fresh, tmp_path, make, command):
-    make(tmp_path / "model.skops", model_file)
-    sentence = "Expected `model` to be an undamaged file written by `mgce fit`, but got 'model.skops'."
-    refuses(sentence, command, "model.skops", "fresh.csv")
+    make(tmp_path / "model.mgce", model_file)
+    sentence = "Expected `model` to be an undamaged file written by `mgce fit`, but got 'model.mgce'."
+    refuses(sentence, command, "model.mgce", "fresh.csv")
 
 
 def test_models_of_others_are_refused(refuses, model_file, fresh, tmp_path):
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    skops.io.dump(Foreign().fit(X, y), tmp_path / "model.skops")
-    refuses("Expected `model` to be a file written by `mgce fit`", "predict", "model.skops", "fresh.csv")
+    save(MGCEClassifier().fit(X, y), tmp_path / "model.mgce")
+    refuses("Expected `model` to be a file written by `mgce fit`", "predict", "model.mgce", "fresh.csv")
 
 
-def test_models_of_no_table_or_of_another_format_are_refused(refuses, model_file, fresh, tmp_path):
+def test_models_of_no_table_or_of_another_format_are_refused(refuses, model_file, fresh, tmp_path, monkeypatch):
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    save(LogisticRegression().fit(X, y), tmp_path / "model.skops")
-    refuses("Expected `model` to be a file written by `mgce fit`, but got", "predict", "model.skops", "fresh.csv")
-    pipeline = load(model_file)
-    pipeline.table_ |= {"format": 99, "version": "99.0"}
-    save(pipeline, tmp_path / "model.skops")
-    refuses("but got 'that of mgce 99.0'.", "predict", "model.skops", "fresh.csv")
+    save(LogisticRegression().fit(X, y), tmp_path / "model.mgce")
+    refuses("Expected `model` to be a file written by `mgce fit`, but got", "predict", "model.mgce", "fresh.csv")
+    model = TableModel.load(model_file)
+    with monkeypatch.context() as later:
+        later.setattr("mgce.estimators.archive.FORMAT", 99)
+        (tmp_path / "model.mgce").write_bytes(model.to_bytes())
+    refuses(f"but got 'that of mgce {mgce.__version__}'.", "predict", "model.mgce", "fresh.csv")
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, fresh, tmp_path):
-    shutil.copy(model_file, tmp_path / "model.skops")
-    refuses("Expected `model` to be the path of a file that exists", "predict", "nowhere.skops", "fresh.csv")
-    refuses("Expected `table` to be the path of a file that exists", "predict", "model.skops", "nowhere.csv")
-    for out in ("fresh.csv", "model.skops", ".", "fresh.csv/x.csv"):
-        refuses("Expected `out` to be the path of a file", "predict", "model.skops", "fresh.csv", "--out", out)
+    shutil.copy(model_file, tmp_path / "model.mgce")
+    refuses("Expected `model` to be the path of a file that exists", "predict", "nowhere.mgce", "fresh.csv")
+    refuses("Expected `table` to be the path of a file that exists", "predict", "model.mgce", "nowhere.csv")
+    for out in ("fresh.csv", "model.mgce", ".", "fresh.csv/x.csv"):
+        refuses("Expected `out` to be the path of a file", "predict", "model.mgce", "fresh.csv", "--out", out)
     for out in ("p.csv.gz", "p.xls", "p.tsv", "p"):  # which would be CSV by another name
         refuses(
             "Expected `out` to be the path of a .csv, .xlsx or .parquet",
             "predict",
-            "model.skops",
+            "model.mgce",
             "fresh.csv",
             "--out",
             out,

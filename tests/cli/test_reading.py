@@ -34,7 +34,7 @@ def test_a_text_is_learnt_from_and_said_to_be_one(mgce, tickets, tmp_path):
     assert found["accuracy"] > 0.95
     assert any(note.startswith("Column `subject` is read as text: 1") for note in found["notes"])
     assert "--category 'subject'" in " ".join(output.split())
-    code, output, errors = mgce("predict", "tickets.skops", "tickets.csv")
+    code, output, errors = mgce("predict", "tickets.mgce", "tickets.csv")
     assert code == 0, errors
     predicted = pd.read_csv(tmp_path / "tickets-predictions.csv")["prediction"]
     assert (predicted == tickets["topic"]).mean() > 0.95
@@ -84,10 +84,10 @@ def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     else:
         kept = pd.read_csv(tmp_path / "clean.csv", dtype=str)
     assert len(kept) == 160 - n_wrong
-    code, _, errors = mgce("predict", "t.skops", f"t.{suffix}", *sheet)
+    code, _, errors = mgce("predict", "t.mgce", f"t.{suffix}", *sheet)
     assert code == 0, errors
     if sheet:
-        code, _, errors = mgce("certify", "t.skops", "t.xlsx", "--sheet", "row")
+        code, _, errors = mgce("certify", "t.mgce", "t.xlsx", "--sheet", "row")
         assert code == 2 and "(notes, rows), but got 'row'. Did you mean 'rows'?" in errors
 
 

@@ -59,7 +59,7 @@ def decide(folder, right, n, path):
 def test_the_loop(mgce, fitted, tmp_path):
     right, first = fitted
     steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
-    assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.skops NEW.csv"
+    assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.mgce NEW.csv"
     assert "after 50 rows" in " ".join(first.split())
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
@@ -69,7 +69,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     decide(tmp_path, right, 70, tmp_path / "people.decisions.csv")
     again = steps[1].split()[1:]
     assert again[-4:] == ["--checked", "people.decisions.csv", "--mended", "people.mended.csv"]
-    code, output, errors = mgce(*again, "--beta", "1.4", "--out", "second.skops", "--json", "found.json")
+    code, output, errors = mgce(*again, "--beta", "1.4", "--out", "second.mgce", "--json", "found.json")
     assert code == 0, errors
     words = " ".join(output.split())
     # The first figure is against right labels, and the same in terminal, page and JSON; given labels come below.

@@ -39,15 +39,15 @@ def test_fit_predict_and_certify_do_not_depend_on_it(mgce, people, tables, tmp_p
     people.iloc[::-1].drop(columns="sick").to_csv(tmp_path / "new.csv", index=False)
     fits, suspects, predictions, certificates = [], [], [], []
     for table, other in zip(tables, tables[::-1], strict=True):
-        code, output, errors = mgce("fit", table, *FIT, "--model", model, "--out", "m.skops")
+        code, output, errors = mgce("fit", table, *FIT, "--model", model, "--out", "m.mgce")
         assert code == 0, errors
         fits.append(figures(json.loads(output)))
         suspects.append(by_person(tmp_path / "m.suspects.csv").drop(columns=["expected_precision", "line", "rank"]))
-        assert mgce("predict", "m.skops", "new.csv", "--probabilities", "--out", "p.csv")[0] == 0
+        assert mgce("predict", "m.mgce", "new.csv", "--probabilities", "--out", "p.csv")[0] == 0
         predictions.append(by_person(tmp_path / "p.csv"))
         fresh = pd.read_csv(tmp_path / other, dtype={"person": str})
         fresh.assign(weight=fresh["weight"] + 0.001).to_csv(tmp_path / "fresh.csv", index=False)
-        code, output, errors = mgce("certify", "m.skops", "fresh.csv", "--bounds", "argmax", "--json", "-")
+        code, output, errors = mgce("certify", "m.mgce", "fresh.csv", "--bounds", "argmax", "--json", "-")
         certificates.append(json.loads(output))
     assert fits[0] == fits[1]
     pd.testing.assert_frame_equal(*suspects, rtol=1e-5)
@@ -75,7 +75,7 @@ def test_rows_of_one_time_or_group_do_not_depend_on_it_either(mgce, people, tmp_
     people.sort_values("age").to_csv(tmp_path / "sorted.csv", index=False)
     fits = []
     for table in ("drawn.csv", "sorted.csv"):
-        code, output, errors = mgce("fit", table, *FIT, "--model", "linear", *option, "--out", "m.skops")
+        code, output, errors = mgce("fit", table, *FIT, "--model", "linear", *option, "--out", "m.mgce")
         assert code == 0, errors
         fits.append(figures(json.loads(output)))
     assert fits[0] == fits[1]

@@ -41,9 +41,9 @@ def test_columns_and_labels_reach_no_terminal_as_they_are(mgce, tmp_path):
     options = ["--target", "y\x1b", "--id", "id\x1b]0;t", "--beta", "1.4"]
     commands = {
         ("fit", "t.csv", *options): 0,
-        ("predict", "t.skops", "t.csv"): 0,
-        ("certify", "t.skops", "new.csv"): 0,
-        ("certify", "t.skops", "t.csv"): 2,  # rows that the model has learnt from
+        ("predict", "t.mgce", "t.csv"): 0,
+        ("certify", "t.mgce", "new.csv"): 0,
+        ("certify", "t.mgce", "t.csv"): 2,  # rows that the model has learnt from
         ("fit", "t.csv", "--target", "\u202e"): 2,
         ("fit", "\x1b.csv", "--target", "y"): 2,
         ("compare", "t.csv", "--target", "\x1b"): 2,

@@ -86,7 +86,7 @@ def test_a_packed_file_that_is_damaged_is_refused(tmp_path):
         read_frame(tmp_path / "t.csv.gz", "table")
 
 
-@pytest.mark.parametrize("name", ["model.skops", "t.xls", "letter", "t.gz"])
+@pytest.mark.parametrize("name", ["model.mgce", "t.xls", "letter", "t.gz"])
 def test_other_files_are_no_tables(name):
     assert not is_table(Path(name))
 

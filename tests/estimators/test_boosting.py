@@ -63,11 +63,11 @@ def test_a_label_that_is_given_back_may_have_been_the_last_of_another_class():
 def test_trees_of_a_changed_file_are_refused(tmp_path):
     X, y = load_iris(return_X_y=True)
     clf = MGCEBoostingClassifier(max_iter=2, random_state=0).fit(X, y)
-    save(clf, tmp_path / "model.skops")
-    same = load(tmp_path / "model.skops")
+    save(clf, tmp_path / "model.mgce")
+    same = load(tmp_path / "model.mgce")
     np.testing.assert_array_equal(same.predict_proba(X), clf.predict_proba(X))
     assert not hasattr(same, "labels_")
     clf.trees_.features[:] = 10**6
-    save(clf, tmp_path / "model.skops")
+    save(clf, tmp_path / "model.mgce")
     with pytest.raises(ValueError, match="Expected `trees_` to be the trees of a fitted model"):
-        load(tmp_path / "model.skops").predict(X)
+        load(tmp_path / "model.mgce").predict(X)

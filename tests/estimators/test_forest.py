@@ -103,15 +103,15 @@ def test_trees_of_a_changed_file_are_refused_before_a_walk(tmp_path):
     ):
         kept = getattr(clf.trees_, name)
         setattr(clf.trees_, name, array)
-        save(clf, tmp_path / "model.skops")
+        save(clf, tmp_path / "model.mgce")
         setattr(clf.trees_, name, kept)
         with pytest.raises(ValueError, match="Expected `trees_` to be the trees of a fitted model"):
-            load(tmp_path / "model.skops").predict(X)
+            load(tmp_path / "model.mgce").predict(X)
 
 
 def test_training_rows_are_not_in_a_file(tmp_path):
     X, y = load_iris(return_X_y=True)
     clf = MGCEForestClassifier(n_estimators=3, min_samples_leaf=5, random_state=0).fit(X, y)
-    save(clf, tmp_path / "model.skops")
-    assert not hasattr(load(tmp_path / "model.skops"), "oob_decision_function_")
+    save(clf, tmp_path / "model.mgce")
+    assert not hasattr(load(tmp_path / "model.mgce"), "oob_decision_function_")
     assert clf.oob_decision_function_.shape == (150, 3)

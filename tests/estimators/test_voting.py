@@ -100,8 +100,8 @@ def test_a_class_of_one_row_leaves_the_scale_at_one():
 def test_it_survives_a_file(tmp_path):
     pairs = [("forest", MGCEForestClassifier(n_estimators=5, random_state=0)), ("linear", MGCEClassifier())]
     clf = MGCEVotingClassifier(pairs, random_state=0).fit(X, y)
-    save(clf, tmp_path / "voting.skops")
-    np.testing.assert_array_equal(load(tmp_path / "voting.skops").predict_proba(X), clf.predict_proba(X))
+    save(clf, tmp_path / "voting.mgce")
+    np.testing.assert_array_equal(load(tmp_path / "voting.mgce").predict_proba(X), clf.predict_proba(X))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_powers_soften_a_classifier_that_is_too_sure(tmp_path):
     expected = (first + softened / softened.sum(1, keepdims=True)) / 2
     np.testing.assert_allclose(clf.average_proba(X), expected, atol=1e-15)
     np.testing.assert_allclose(clf.to_torch()(torch.from_numpy(X)).detach(), clf.predict_proba(X), atol=1e-12)
-    save(clf, tmp_path / "vote.skops")
-    np.testing.assert_array_equal(load(tmp_path / "vote.skops").average_proba(X), clf.average_proba(X))
+    save(clf, tmp_path / "vote.mgce")
+    np.testing.assert_array_equal(load(tmp_path / "vote.mgce").average_proba(X), clf.average_proba(X))
     plain = MGCEVotingClassifier.from_fitted(fitted, np.arange(3), 150, **options)
     np.testing.assert_array_equal(plain.average_proba(X), (first + second) / 2)
     del plain.powers_  # as in a file of before there were any

@@ -61,7 +61,7 @@ FEW = {"n_estimators": 15, "learning_rate": 0.3, "min_child_weight": 0.1, "early
 
 
 class BoostedContract(EstimatorContract):
-    """What trees promise: not to be stored by skops, and to rank labels that they have not been trained on."""
+    """What trees promise: not to be stored in files, and to rank labels that they have not been trained on."""
 
     # The bins of the features, and sums in float32, tell a row of weight 2 from the row given twice.
     expected_failures = {  # noqa: RUF012
@@ -72,7 +72,7 @@ class BoostedContract(EstimatorContract):
         again = pickle.loads(pickle.dumps(fitted))
         np.testing.assert_array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
         with pytest.raises(ValueError, match="one that a file can hold"):
-            save(fitted, tmp_path / "model.skops")
+            save(fitted, tmp_path / "model.mgce")
 
     def test_finds_flipped_labels(self, data):
         X, y = data

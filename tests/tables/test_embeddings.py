@@ -132,7 +132,7 @@ def test_the_order_of_the_rows_does_not_matter(fitted, data):
 
 
 def test_a_file_gives_back_the_model_with_the_card(fitted, data, tmp_path):
-    path = tmp_path / "m.skops"
+    path = tmp_path / "m.mgce"
     path.write_bytes(fitted.model.to_bytes())
     loaded = TableModel.load(path)
     assert loaded.encoder == CARD and loaded.columns == fitted.model.columns and loaded.columns.width == 8
@@ -158,9 +158,9 @@ def test_a_forged_head_is_refused(fitted, tmp_path, attribute, value):
 
     forged = copy.deepcopy(fitted.model)
     setattr(forged.pipeline[-1], attribute, value)
-    (tmp_path / "m.skops").write_bytes(forged.to_bytes())
+    (tmp_path / "m.mgce").write_bytes(forged.to_bytes())
     with pytest.raises(ValueError, match="Expected `model` to be an undamaged file"):
-        TableModel.load(tmp_path / "m.skops")
+        TableModel.load(tmp_path / "m.mgce")
 
 
 @pytest.mark.slow

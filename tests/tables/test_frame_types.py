@@ -134,7 +134,7 @@ def model(tmp_path_factory):
     """Return a model that was fitted to the table of Arrow without gaps, as it comes from its file."""
     fit = run(OLD, PLAN)
     assert fit.model.columns.kinds == KINDS
-    path = tmp_path_factory.mktemp("model") / "model.skops"
+    path = tmp_path_factory.mktemp("model") / "model.mgce"
     path.write_bytes(fit.model.to_bytes())
     return TableModel.load(path)
 

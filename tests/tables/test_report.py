@@ -40,7 +40,7 @@ def fit(frame):
 
 @pytest.fixture(scope="module")
 def page(fit):
-    return fit_report.page(fit, PLAN, "my <table>.csv", "model.skops", ENVIRONMENT).decode()
+    return fit_report.page(fit, PLAN, "my <table>.csv", "model.mgce", ENVIRONMENT).decode()
 
 
 def test_the_page_says_everything_and_escapes_it(page, fit):
@@ -48,7 +48,7 @@ def test_the_page_says_everything_and_escapes_it(page, fit):
     assert parsed.text("h1") == ["y & z in my <table>.csv"]
     assert fit_report.headline(fit, PLAN) in parsed.text("p")
     cells = parsed.text("td") + parsed.text("th") + parsed.text("dd")
-    for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.skops", "1.2.3", "<b>", "0.1"):
+    for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.mgce", "1.2.3", "<b>", "0.1"):
         assert text in cells, text
     assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
     for row in fit.judgement.suspects(50):
@@ -170,8 +170,8 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
     """All that a plan says, and options beside it: else the command would fit another model, or read another sheet."""
     plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5, metric="balanced", noise_rate=0.1, text=("kind",))
     others = {"--sheet": "my sheet", "--out": None}
-    steps = [*next_steps(fit, plan, "my table.csv", "out/m.skops", ["d.csv"], others).values()]
-    assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.skops NEW.csv"
+    steps = [*next_steps(fit, plan, "my table.csv", "out/m.mgce", ["d.csv"], others).values()]
+    assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.mgce NEW.csv"
     words = shlex.split(steps[1])
     assert words[:5] == ["mgce", "fit", "my table.csv", "--target", "y & z"]
     options = dict(zip(words[3::2], words[4::2], strict=True))

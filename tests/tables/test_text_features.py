@@ -83,10 +83,10 @@ def test_every_text_goes_through_fit_file_and_prediction(texts, tmp_path):
     rows = X.transform(selected)
     assert np.isfinite(rows).all() and rows.shape[1] >= 1
     classifier = MGCEClassifier(max_iter=20).fit(rows, frame["y"].to_numpy(dtype=str))
-    (tmp_path / "m.skops").write_bytes(
+    (tmp_path / "m.mgce").write_bytes(
         TableModel(Pipeline([("columns", X), ("classifier", classifier)]), columns, np.zeros(0, np.uint64)).to_bytes()
     )
-    loaded = TableModel.load(tmp_path / "m.skops")
+    loaded = TableModel.load(tmp_path / "m.mgce")
     np.testing.assert_array_equal(loaded.pipeline[0].transform(selected), rows)
     np.testing.assert_array_equal(loaded.predict(selected).h, classifier.predict_proba(rows))
 
@@ -131,13 +131,13 @@ def test_the_file_gives_back_the_model(mixed, tmp_path):
     rows, labels = fitted.transform(selected), frame["y"].to_numpy(dtype=str)
     forest = MGCEForestClassifier(n_estimators=5, random_state=0).fit(rows, labels)
     model = TableModel(Pipeline([("columns", fitted), ("classifier", forest)]), columns, np.zeros(0, np.uint64))
-    (tmp_path / "m.skops").write_bytes(model.to_bytes())
-    loaded = TableModel.load(tmp_path / "m.skops")
+    (tmp_path / "m.mgce").write_bytes(model.to_bytes())
+    loaded = TableModel.load(tmp_path / "m.mgce")
     assert loaded.columns == columns and loaded.columns.text == ["subject", "kind", "y"]
     np.testing.assert_array_equal(loaded.predict(selected).h, model.predict(selected).h)
     np.testing.assert_array_equal(loaded.predict(selected[3:4]).label, model.predict(selected).label[3:4])
     assert loaded.unseen(selected.assign(kind="c")) == model.unseen(selected.assign(kind="c")) != []
-    np.testing.assert_array_equal(load(tmp_path / "m.skops").predict_proba(selected), model.predict(selected).h)
+    np.testing.assert_array_equal(load(tmp_path / "m.mgce").predict_proba(selected), model.predict(selected).h)
 
 
 def test_a_file_of_other_terms_is_refused(mixed, tmp_path):
@@ -155,7 +155,7 @@ def test_a_file_of_other_terms_is_refused(mixed, tmp_path):
     ):
         kept = getattr(encoder, name)
         setattr(encoder, name, value)
-        (tmp_path / "m.skops").write_bytes(model.to_bytes())
+        (tmp_path / "m.mgce").write_bytes(model.to_bytes())
         setattr(encoder, name, kept)
         with pytest.raises(ValueError, match="undamaged"):
-            TableModel.load(tmp_path / "m.skops")
+            TableModel.load(tmp_path / "m.mgce")

@@ -146,7 +146,7 @@ def test_decisions_on_the_suspects_go_on(mgce, tmp_path, monkeypatch):
     decided = decided.assign(label=right, shown_as="random", draw=suspects["draw"])
     decided["draw_probability"] = suspects["draw_probability"]
     decided.to_csv(tmp_path / "d.csv", index=False)
-    code, _, errors = mgce("fit", "photos", "--encoder", "tiny:net", "--checked", "d.csv", "--out", "f.skops")
+    code, _, errors = mgce("fit", "photos", "--encoder", "tiny:net", "--checked", "d.csv", "--out", "f.mgce")
     assert code == 0, errors
     clean = ("clean", "photos.suspects.csv", "--at-most", "0.2", "--checked", "d.csv")
     assert mgce(*clean)[0] == 0

@@ -5,7 +5,6 @@ from importlib.util import find_spec
 
 import pytest
 
-pytest.importorskip("skops")
 if not hasattr(os, "fork"):
     pytest.skip("needs fork", allow_module_level=True)
 

@@ -13,7 +13,6 @@ from mgce_lab.soak.mutate import mutated
 from mgce_lab.soak.outcomes import outcome
 from mgce_lab.soak.readers import Reader
 
-pytest.importorskip("skops")
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
@@ -76,5 +75,5 @@ def test_crashes_and_tracebacks_are_found(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_small_hostile_files_are_refused():
-    names = ["model: a forged tree", "model: a random state that reads out of bounds", "model: 2^60 parts by sharing"]
+    names = ["model: a forged tree", "model: a random state that reads out of bounds", "model: 5,000,000 empty lists"]
     assert {name: found["outcome"] for name, found in attacks.run(names).items()} == dict.fromkeys(names, "sentence")

@@ -25,8 +25,8 @@ EXAMPLES = {
     "review": "mgce review customers.suspects.csv",
     "clean": "mgce clean customers.suspects.csv --at-most 0.05",
     "embed": "mgce embed photos --out photos.npz",
-    "predict": "mgce predict customers.skops new.csv",
-    "certify": "mgce certify customers.skops labelled.csv",
+    "predict": "mgce predict customers.mgce new.csv",
+    "certify": "mgce certify customers.mgce labelled.csv",
     "env": "mgce env",
 }
 

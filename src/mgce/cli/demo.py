@@ -43,7 +43,7 @@ def demo(
     """
     known = known_table(dataset, noise_rate, seed)
     check_folder("out_dir", out_dir)
-    table, right, new, model = (out_dir / f"{dataset}{end}" for end in (".csv", ".right.csv", ".new.csv", ".skops"))
+    table, right, new, model = (out_dir / f"{dataset}{end}" for end in (".csv", ".right.csv", ".new.csv", ".mgce"))
     check_outputs({"out_dir": [table, right, new, model, *FitFiles(model, None, None).beside]}, [])
     labels = pd.DataFrame({"row": range(1, len(known.right) + 1), "given": known.table[LABEL], "right": known.right})
     contents = {table.name: known.table, right.name: labels, new.name: known.new}

@@ -104,7 +104,7 @@ def fit(
     json_file: Json = None,
     quiet: Quiet = False,
     out: Annotated[
-        Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .skops].")
+        Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .mgce].")
     ] = None,
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
@@ -139,7 +139,7 @@ def fit(
         metric=metric,
     )
     reviewed = () if checked is None else parse_names(checked)
-    files = FitFiles(out or Path(f"{table_name(table)}.skops"), cleaned, mended, several is not None, read.is_folder)
+    files = FitFiles(out or Path(f"{table_name(table)}.mgce"), cleaned, mended, several is not None, read.is_folder)
     files.check(json_file, [*read.files, annotations, *map(Path, reviewed)])
     _check(files, reviewed, jobs, suspects)
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while

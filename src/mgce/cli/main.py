@@ -23,7 +23,7 @@ def run(commands: str) -> None:
         # Show characters that the encoding cannot write as \u0434: that of a pipe on Windows lacks most letters.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    for package in ("pandas", "rich", "skops", "typer"):
+    for package in ("pandas", "rich", "typer"):
         if find_spec(package) is None:
             from mgce._validation import not_installed
 

@@ -1,68 +1,74 @@
-"""Save fitted estimators, alone or inside scikit-learn's Pipelines, to files of skops and load them; never pickle."""
+"""Save fitted estimators, alone or inside Pipelines of scikit-learn, as numbers and names, and load them; never pickle.
+
+A value in a file is a text, a number, a truth value, None, a list, or an object of JSON with one key. The key, a *tag*,
+tells what is made of its content: see `BUILDERS`.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections import UserList
+from collections.abc import Callable
+from functools import singledispatch
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import Bunch
 
-from mgce import _validation
 from mgce._files import replacing
 from mgce._limits import read_at_most
-from mgce.estimators.archive import canonical
+from mgce._validation import expected
+from mgce.estimators.archive import KINDS, Arrays, pack, unpack
 
-MADE_OF = "estimators of mgce, or of scikit-learn without compiled parts"
-# What skops does not trust by itself. What it does, for its part, are the estimators of scikit-learn, all written in
-# Python; their attributes may be of the types below. Classes of compiled code, such as the trees of forests and of
-# nearest neighbours, are not among them: they follow the indices of a file wherever these point.
-TRUSTED = frozenset(
-    {
-        "mgce.estimators.boosting.MGCEBoostingClassifier",
-        "mgce.estimators.embedding.MGCEEmbeddingClassifier",
-        "mgce.estimators.forest.MGCEForestClassifier",
-        "mgce.estimators.fourier.MGCEFourierClassifier",
-        "mgce.estimators.linear.MGCEClassifier",
-        "mgce.estimators.linear_cv.MGCEClassifierCV",
-        "mgce.estimators.mlp.MGCEMLPClassifier",
-        "mgce.estimators.stochastic.AveragedAdaGrad",
-        "mgce.estimators.stochastic.FeatureMoments",
-        "mgce.estimators.trees.Trees",
-        "mgce.estimators.voting.MGCEVotingClassifier",
-        "mgce.tables.model.TablePipeline",
-        "mgce.tables.text_features.TextEncoder",
-        "mgce.tables.text_features.TextTransformer",
-        "mgce.tables.text_features.VectorTransformer",
-        "numpy.dtype",
-        # Of CalibratedClassifierCV, ColumnTransformer, searches, VotingClassifier and StackingClassifier.
-        "sklearn.calibration._CalibratedClassifier",
-        "sklearn.calibration._SigmoidCalibration",
-        "sklearn.compose._column_transformer._RemainderColsList",  # a list that ColumnTransformer has before 1.7
-        "sklearn.metrics._scorer._PassthroughScorer",
-        "sklearn.model_selection._split.KFold",
-        "sklearn.model_selection._split.StratifiedKFold",
-        "sklearn.utils._bunch.Bunch",
-        # What a scorer is to be given; a part of it before 1.7.
-        "sklearn.utils._metadata_requests.MetadataRequest",
-        "sklearn.utils._metadata_requests.MethodMetadataRequest",
-    }
-)
+# Of whose classes a file may hold objects. Those of scikit-learn are written in Python, and their attributes are
+# numbers, names and each other. Trees and nearest neighbours are not: compiled code follows their indices anywhere.
+CLASSES = {
+    "mgce.estimators.boosting": "MGCEBoostingClassifier",
+    "mgce.estimators.embedding": "MGCEEmbeddingClassifier",
+    "mgce.estimators.forest": "MGCEForestClassifier",
+    "mgce.estimators.fourier": "MGCEFourierClassifier",
+    "mgce.estimators.linear": "MGCEClassifier",
+    "mgce.estimators.linear_cv": "MGCEClassifierCV",
+    "mgce.estimators.mlp": "MGCEMLPClassifier",
+    "mgce.estimators.stochastic": "AveragedAdaGrad FeatureMoments",
+    "mgce.estimators.trees": "Trees",
+    "mgce.estimators.voting": "MGCEVotingClassifier",
+    "mgce.tables.model": "TablePipeline",
+    "mgce.tables.text_features": "TextEncoder TextTransformer VectorTransformer",
+    "sklearn.compose": "ColumnTransformer",
+    "sklearn.decomposition": "PCA TruncatedSVD",
+    "sklearn.ensemble": "StackingClassifier VotingClassifier",
+    "sklearn.feature_extraction.text": "CountVectorizer TfidfTransformer TfidfVectorizer",
+    "sklearn.feature_selection": "VarianceThreshold",
+    "sklearn.impute": "MissingIndicator SimpleImputer",
+    "sklearn.linear_model": "LogisticRegression",
+    "sklearn.model_selection": "KFold StratifiedKFold",
+    "sklearn.pipeline": "FeatureUnion Pipeline",
+    "sklearn.preprocessing": "FunctionTransformer KBinsDiscretizer LabelEncoder MaxAbsScaler MinMaxScaler Normalizer "
+    "OneHotEncoder OrdinalEncoder PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler StandardScaler",
+}
+NAMES = {f"{module}.{name}" for module, names in CLASSES.items() for name in names.split()}
+STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in them
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Save an estimator to a file that :func:`load` reads; no partial file remains if this fails.
 
-    The bytes of the file depend only on the estimator and on the version of skops.
+    The bytes of the file depend only on the estimator and on the version of mgce.
 
     Args:
-        estimator: an estimator of this package, alone or in a Pipeline, search or ensemble of scikit-learn.
-            scikit-learn's own trees, forests and nearest neighbours are refused: their data are compiled objects.
+        estimator: an estimator of this package, alone or in a Pipeline, ColumnTransformer, vote or stack of
+            scikit-learn, with its scalers, encoders and imputers. Of a search, save `best_estimator_`. scikit-learn's
+            own trees, forests and nearest neighbours are refused: their data are compiled objects.
         path: the file to write; an existing file is replaced.
 
     Raises:
-        ImportError: if skops is not installed.
         ValueError: if :func:`load` would not accept a part of the estimator, for instance a function of your own or a
             forest of scikit-learn; or if the estimator has too many parts for `load`.
 
@@ -71,22 +77,28 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         >>> from mgce.estimators import MGCEClassifier
         >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array(["a", "a", "b", "b"])
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(MGCEClassifier().fit(X, y), f"{folder}/model.skops")
-        ...     load(f"{folder}/model.skops").predict([[0.5], [2.5]]).tolist()
+        ...     save(MGCEClassifier().fit(X, y), f"{folder}/model.mgce")
+        ...     load(f"{folder}/model.mgce").predict([[0.5], [2.5]]).tolist()
         ['a', 'b']
     """
-    if not isinstance(estimator, BaseEstimator):
-        raise ValueError(_validation.expected("estimator", "a scikit-learn estimator", type(estimator).__name__))
-    content = _skops_io().dumps(estimator)
-    try:
-        content = canonical(content)
-    except ValueError as error:
-        raise ValueError(_validation.expected("estimator", "one that a file can hold", str(error))) from error
-    untrusted = _untrusted_types(content)
-    if untrusted:
-        raise ValueError(_validation.expected("estimator", f"made of {MADE_OF}", untrusted))
+    content = to_bytes(estimator)
     with replacing(Path(path)) as temporary:
         temporary.write_bytes(content)
+
+
+def to_bytes(estimator: Any) -> bytes:
+    """Return the content of the file that :func:`save` would write.
+
+    Raises:
+        ValueError: as :func:`save` does.
+    """
+    if not isinstance(estimator, BaseEstimator):
+        raise ValueError(expected("estimator", "a scikit-learn estimator", type(estimator).__name__))
+    writer = Writer()
+    try:
+        return pack(tree_of(estimator, writer), writer.arrays)
+    except ValueError as error:
+        raise ValueError(expected("estimator", "one that a file can hold", str(error))) from error
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -104,7 +116,6 @@ def load(path: str | os.PathLike[str]) -> Any:
         The estimator.
 
     Raises:
-        ImportError: if skops is not installed.
         FileNotFoundError: if there is no such file.
         ValueError: if the file was not written by :func:`save`, is damaged, or holds a type of another library.
 
@@ -116,29 +127,221 @@ def load(path: str | os.PathLike[str]) -> Any:
         Traceback (most recent call last):
         ValueError: Expected `path` to be a file written by `save`, but got '...: BadZipFile: File is not a zip file'.
     """
-    io = _skops_io()
     with Path(path).open("rb") as file:
         try:
-            content = canonical(read_at_most(file))
-            untrusted = _untrusted_types(content)
-            estimator = None if untrusted else io.loads(content, trusted=sorted(TRUSTED))
-        except Exception as error:  # skops and zipfile raise whatever they meet
+            estimator = build(*unpack(read_at_most(file)))
+        except Exception as error:  # zipfile, json and NumPy raise whatever they meet
             got = f"{os.fspath(path)}: {type(error).__name__}: {error}"
-            raise ValueError(_validation.expected("path", "a file written by `save`", got)) from error
-    if untrusted:
-        raise ValueError(_validation.expected("path", f"a file of {MADE_OF}", untrusted))
+            raise ValueError(expected("path", "a file written by `save`", got)) from error
     if not isinstance(estimator, BaseEstimator):
-        raise ValueError(_validation.expected("path", "a file with an estimator", type(estimator).__name__))
+        raise ValueError(expected("path", "a file with an estimator", type(estimator).__name__))
     return estimator
 
 
-def _untrusted_types(content: bytes) -> list[str]:
-    """Return the names of the types in a file that neither skops nor this package trusts."""
-    return [name for name in _skops_io().get_untrusted_types(data=content) if name not in TRUSTED]
+class Writer:
+    """What is known while a tree is made: the arrays so far, and the names of classes."""
+
+    def __init__(self) -> None:
+        self.arrays: list[NDArray[Any]] = []
+        self._numbers: dict[int, int] = {}
+
+    def number(self, array: NDArray[Any]) -> int:
+        """Return the number of an array; one that several parts share is stored once."""
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return self._numbers[id(array)]
+
+    def name(self, cls: type) -> str:
+        """Return the public name of a class of which a file may hold objects.
+
+        Raises:
+            ValueError: if a file may hold none.
+        """
+        module = cls.__module__.partition("._")[0]  # that of scikit-learn's users
+        name = f"{module}.{cls.__qualname__}"
+        if name not in NAMES or _class(name) is not cls:
+            raise ValueError(f"a part of type {cls.__module__}.{cls.__qualname__}")
+        return name
 
 
-def _skops_io() -> Any:
-    try:
-        return import_module("skops.io")
-    except ImportError as error:
-        raise ImportError(_validation.not_installed("Files of estimators need", "skops", "estimators")) from error
+@singledispatch
+def tree_of(value: Any, writer: Writer) -> Any:
+    """Return the tree of a value: what `content.json` says of it.
+
+    Raises:
+        ValueError: if it is not made of numbers, names and objects of `CLASSES`.
+    """
+    if isinstance(value, FunctionType):
+        raise ValueError(f"the function {value.__module__}.{value.__qualname__}")
+    name = writer.name(type(value))
+    state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
+    return {"object": [name, {key: tree_of(item, writer) for key, item in state.items()}]}
+
+
+@tree_of.register(type(None))
+@tree_of.register(int)
+@tree_of.register(str)
+def _plain(value: Any, writer: Writer) -> Any:
+    return value
+
+
+@tree_of.register
+def _float(value: float, writer: Writer) -> Any:
+    return value if math.isfinite(value) else {"float": repr(value)}
+
+
+@tree_of.register(list)
+@tree_of.register(UserList)  # the columns of a ColumnTransformer's remainder before scikit-learn 1.7
+def _list(value: Any, writer: Writer) -> Any:
+    return [tree_of(item, writer) for item in value]
+
+
+@tree_of.register
+def _tuple(value: tuple, writer: Writer) -> Any:  # type: ignore[type-arg]
+    return {"tuple": _list(value, writer)}
+
+
+@tree_of.register
+def _dict(value: dict, writer: Writer) -> Any:  # type: ignore[type-arg]
+    tag = "bunch" if isinstance(value, Bunch) else "dict"
+    return {tag: [[tree_of(key, writer), tree_of(item, writer)] for key, item in value.items()]}
+
+
+@tree_of.register
+def _slice(value: slice, writer: Writer) -> Any:
+    return {"slice": _list([value.start, value.stop, value.step], writer)}
+
+
+@tree_of.register
+def _ndarray(value: np.ndarray, writer: Writer) -> Any:  # type: ignore[type-arg]
+    if value.dtype.hasobject:
+        return {"objects": [list(value.shape), _list(value.ravel().tolist(), writer)]}
+    _require_kind(value.dtype)
+    return {"array": writer.number(value)}
+
+
+@tree_of.register
+def _scalar(value: np.generic, writer: Writer) -> Any:
+    _require_kind(value.dtype)
+    return {"scalar": [value.dtype.str, tree_of(value.item(), writer)]}
+
+
+@tree_of.register
+def _dtype(value: np.dtype, writer: Writer) -> Any:  # type: ignore[type-arg]
+    return {"dtype": value.str}
+
+
+@tree_of.register
+def _type(value: type, writer: Writer) -> Any:
+    if not issubclass(value, np.generic):
+        raise ValueError(f"the type {value.__module__}.{value.__qualname__}")
+    return {"type": value.__name__}
+
+
+@tree_of.register
+def _ufunc(value: np.ufunc, writer: Writer) -> Any:
+    if getattr(np, value.__name__, None) is not value:
+        raise ValueError(f"the function {value.__name__}")
+    return {"function": value.__name__}
+
+
+@tree_of.register
+def _random_state(value: np.random.RandomState, writer: Writer) -> Any:
+    return {"random_state": _list(list(value.get_state(legacy=False).values())[1:], writer)}
+
+
+def _require_kind(dtype: np.dtype[Any]) -> None:
+    if dtype.kind not in KINDS or dtype == np.longdouble:  # which differs between machines
+        raise ValueError(f"an array of {dtype}")
+
+
+def build(tree: Any, arrays: Arrays) -> Any:
+    """Return the value of a tree.
+
+    Raises:
+        ValueError: if a class or a function is none that files may hold. Other exceptions if the tree is damaged.
+    """
+    if isinstance(tree, list):
+        return [build(item, arrays) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((tag, content),) = tree.items()
+    return BUILDERS[tag](content, arrays)
+
+
+def _built_pairs(content: Any, arrays: Arrays) -> dict[Any, Any]:
+    return {build(key, arrays): build(item, arrays) for key, item in content}
+
+
+def _built_object(content: Any, arrays: Arrays) -> Any:
+    name, attributes = content
+    if name not in NAMES:
+        raise ValueError(f"a part of type {name}")
+    cls = _class(name)
+    value = cls.__new__(cls)
+    state = {key: build(item, arrays) for key, item in attributes.items()}
+    if isinstance(value, BaseEstimator):
+        value.__setstate__(state)  # which warns of another version of scikit-learn
+    else:
+        vars(value).update(state)
+    return value
+
+
+def _built_objects(content: Any, arrays: Arrays) -> NDArray[Any]:
+    shape, items = content
+    values = np.empty(len(items), dtype=object)
+    for place, item in enumerate(items):
+        values[place] = build(item, arrays)
+    return values.reshape(shape)
+
+
+def _built_scalar(content: Any, arrays: Arrays) -> np.generic:
+    name, item = content
+    _require_kind(dtype := np.dtype(str(name)))
+    return np.asarray(build(item, arrays), dtype)[()]
+
+
+def _built_random_state(content: Any, arrays: Arrays) -> np.random.RandomState:
+    state, has_gauss, cached = build(content, arrays)
+    if not 0 <= state["pos"] <= STATE_LENGTH:  # NumPy reads there unchecked
+        raise ValueError(f"a generator of random numbers at position {state['pos']}")
+    made = np.random.RandomState(0)
+    made.set_state(("MT19937", state["key"], state["pos"], has_gauss, cached))
+    return made
+
+
+def _built_type(content: Any, arrays: Arrays) -> Any:
+    found = getattr(np, content)
+    if not (isinstance(found, type) and issubclass(found, np.generic)):
+        raise ValueError(f"the type {content}")
+    return found
+
+
+def _built_function(content: Any, arrays: Arrays) -> Any:
+    found = getattr(np, content)
+    if not isinstance(found, np.ufunc):
+        raise ValueError(f"the function {content}")
+    return found
+
+
+BUILDERS: dict[str, Callable[[Any, Arrays], Any]] = {
+    "array": lambda content, arrays: arrays[content],
+    "bunch": lambda content, arrays: Bunch(**_built_pairs(content, arrays)),
+    "dict": _built_pairs,
+    "dtype": lambda content, arrays: np.dtype(str(content)),
+    "float": lambda content, arrays: float(content),
+    "function": _built_function,
+    "object": _built_object,
+    "objects": _built_objects,
+    "random_state": _built_random_state,
+    "scalar": _built_scalar,
+    "slice": lambda content, arrays: slice(*build(content, arrays)),
+    "tuple": lambda content, arrays: tuple(build(content, arrays)),
+    "type": _built_type,
+}
+
+
+def _class(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)

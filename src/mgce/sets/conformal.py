@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,20 +70,6 @@ class ConformalSets:
             f"A set holds the right class with probability at least {confidence_text(self.coverage)} {where}, {how} "
             f"of n = {self.n}. This assumes that {'; '.join(self.assumptions)}."
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values; an infinite threshold is None, and a false `of_logits` is left out."""
-        fields = asdict(self)
-        if not self.of_logits:
-            del fields["of_logits"]  # earlier versions read model files with sets of probabilities
-        thresholds = [None if np.isinf(t) else t for t in self.thresholds]
-        return {**fields, "thresholds": thresholds, "assumptions": list(self.assumptions)}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> ConformalSets:
-        """Return the thresholds from the plain values that :meth:`to_dict` returned."""
-        thresholds = tuple(np.inf if t is None else float(t) for t in fields["thresholds"])
-        return cls(**{**fields, "thresholds": thresholds, "assumptions": tuple(fields["assumptions"])})
 
 
 def checked_rows(probs: Any, logits: Any) -> FloatArray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,8 +18,9 @@ from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import check_choice, expected
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import MOST_WIDTH
-from mgce.estimators import save
+from mgce.estimators.archive import OtherFormatError
 from mgce.estimators.base import link_probs
+from mgce.estimators.persistence import to_bytes
 from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.noise.right_labels import RightLabels
@@ -32,10 +31,6 @@ from mgce.tables.columns import EMBEDDING, FORMATS, KINDS, Columns, unseen_categ
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 
-FORMAT = 7  # version of the format of model files, to be increased when `TablePipeline` stores something else
-# Formats that are read: 3 has no formats of columns, sets of 3 and 4 say 1 - `delta`, all before 6 have no column of
-# text, no number of measured rows and no q, and all before 7 no embeddings.
-READABLE = (3, 4, 5, 6, 7)
 # Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
 # rows among 569 that a model learnt from, 8 of 142 in a new table are one.
 CHANCE = 1e-3
@@ -65,11 +60,11 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
     :meth:`mgce.tables.columns.Columns.select` returns.
 
     Attributes:
-        table_: `format`, the version of the file format; `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
+        table_: `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
             in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
-            None; `sets` and `right_labels`, the prediction sets and what q follows from as JSON, or None; `width`, the
-            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder as JSON, or None.
+            None; `sets` and `right_labels`, the prediction sets and what q follows from, or None; `width`, the
+            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None.
     """
 
     table_: dict[str, Any]
@@ -86,7 +81,7 @@ class TableModel:
     sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
     # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
     n_measured: int | None = None
-    right_labels: RightLabels | None = None  # how q follows from margins; None in formats before 6
+    right_labels: RightLabels | None = None  # how q follows from margins
     encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
 
     def __post_init__(self) -> None:
@@ -229,11 +224,10 @@ class TableModel:
         """Return the model as the content of a file.
 
         Raises:
-            ImportError: if skops is not installed.
+            ValueError: if the model has too many parts for a file.
         """
         pipeline = TablePipeline(self.pipeline.steps)
         pipeline.table_ = {
-            "format": FORMAT,
             "version": self.version,
             "kinds": dict(self.columns.kinds),
             "target": self.columns.target,
@@ -241,15 +235,12 @@ class TableModel:
             "formats": dict(self.columns.formats),
             "trained_rows": self.trained_rows,
             "n_measured": self.n_measured,
-            "sets": None if self.sets is None else json.dumps(self.sets.to_dict()),
-            "right_labels": None if self.right_labels is None else json.dumps(asdict(self.right_labels)),
+            "sets": None if self.sets is None else asdict(self.sets),
+            "right_labels": None if self.right_labels is None else asdict(self.right_labels),
             "width": self.columns.width,
-            "encoder": None if self.encoder is None else self.encoder.to_json(),
+            "encoder": None if self.encoder is None else asdict(self.encoder),
         }
-        with TemporaryDirectory() as folder:
-            path = Path(folder, "model.skops")
-            save(pipeline, path)
-            return path.read_bytes()
+        return to_bytes(pipeline)
 
     @classmethod
     def load(cls, path: Path) -> TableModel:
@@ -267,15 +258,13 @@ class TableModel:
             with path.open("rb") as file:
                 root = read(read_at_most(file))
             ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
-            model = _built(root) if ours and root["table_"]["format"].plain() in READABLE else None
-            version = root["table_"]["version"].text() if ours else ""
+            model = _built(root) if ours else None
+        except OtherFormatError as error:
+            raise ValueError(str(error).replace("`format`", "`model`", 1)) from error
         except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
             raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
-        if not ours:
-            raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
         if model is None:
-            readable = f"a file of the format that mgce {mgce.__version__} writes"
-            raise ValueError(expected("model", readable, f"that of mgce {version}"))
+            raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
         return model
 
 
@@ -291,33 +280,29 @@ def _built(root: Node) -> TableModel:
     built, made_up = build_transformer(transformer, columns)
     first = built.transform(made_up[:1])
     steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
-    trained, version = table["trained_rows"].array(np.uint64, None), table["version"].text()
-    model = TableModel(Pipeline(steps), columns, trained, version, n_measured=_n_measured(table, len(trained)))
-    if table["sets"].plain() is not None:
-        model = replace(model, sets=build_sets(table["sets"].text(), len(model.classes)))
-    if "right_labels" in table.fields and table["right_labels"].plain() is not None:
-        model = replace(model, right_labels=build_right_labels(table["right_labels"].text()))
-    if "encoder" in table.fields and table["encoder"].plain() is not None:
-        card = Card.from_dict(json.loads(table["encoder"].text()))
-        if card.width != columns.width:
-            raise ValueError(expected("encoder", f"one of {columns.width} features", card.width))
-        model = replace(model, encoder=card)
+    trained = table["trained_rows"].array(np.uint64, None)
+    measured, sets, right, card = (table[name] for name in ("n_measured", "sets", "right_labels", "encoder"))
+    model = TableModel(
+        Pipeline(steps),
+        columns,
+        trained,
+        table["version"].text(),
+        n_measured=None if measured.tree is None else int(measured.number(1, len(trained))),
+        right_labels=None if right.tree is None else build_right_labels(right.data()),
+        encoder=None if card.tree is None else Card.from_dict(card.data()),
+    )
+    if model.encoder is not None and model.encoder.width != columns.width:
+        raise ValueError(expected("encoder", f"one of {columns.width} features", model.encoder.width))
+    if sets.tree is not None:
+        model = replace(model, sets=build_sets(sets.data(), len(model.classes)))
     model.predict(made_up[:1])  # as all parts are of one size, this works
     return model
 
 
-def _n_measured(table: Node, n_trained: int) -> int | None:
-    """Return the number of training rows of the measured model; None if the file's model itself was measured."""
-    if "n_measured" not in table.fields or table["n_measured"].plain() is None:
-        return None
-    return int(table["n_measured"].number(1, n_trained))
-
-
 def _columns(table: Node) -> Columns:
     """Build the description of the columns from the content of a model file."""
-    id_column = None if table["id"].plain() is None else table["id"].text()
-    formats = table["formats"].texts() if "formats" in table.fields else {}
-    width = int(table["width"].number(0, MOST_WIDTH)) if "width" in table.fields else 0
+    id_column = None if table["id"].tree is None else table["id"].text()
+    formats, width = table["formats"].texts(), int(table["width"].number(0, MOST_WIDTH))
     columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width)
     if (EMBEDDING in columns.kinds.values()) != bool(width) or (width and len(columns.kinds) > 1):
         raise ValueError(expected("width", "that of a column of embeddings alone", width))

@@ -7,7 +7,6 @@ and names, but not the code that uses them.
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Callable
@@ -133,18 +132,15 @@ def build_classifier(node: Node, n_features: int) -> Any:
     return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
 
 
-def build_sets(text: str, n_classes: int) -> ConformalSets:
+def build_sets(fields: dict[str, Any], n_classes: int) -> ConformalSets:
     """Build the conformal prediction sets from the content of a model file.
 
     Raises:
         ValueError: if the content does not fit prediction sets of `n_classes` classes.
     """
-    fields = json.loads(text)
-    if "confidence" in fields:  # of formats 3 and 4
-        confidence = fields.pop("confidence")
-        fields["delta"] = None if confidence is None else 1 - confidence
-    sets = ConformalSets.from_dict(fields)
-    thresholds = np.array(sets.thresholds)
+    thresholds = np.array(fields.pop("thresholds"), np.float64)
+    assumptions = tuple(fields.pop("assumptions"))
+    sets = ConformalSets(tuple(thresholds.tolist()), assumptions=assumptions, **fields)
     sound = [
         thresholds.shape == (n_classes,) and not np.isnan(thresholds).any(),
         sets.score in SCORES and not sets.of_logits,
@@ -158,13 +154,12 @@ def build_sets(text: str, n_classes: int) -> ConformalSets:
     return sets
 
 
-def build_right_labels(text: str) -> RightLabels:
+def build_right_labels(fields: dict[str, Any]) -> RightLabels:
     """Build the calibration of the probabilities q of right labels from the content of a model file.
 
     Raises:
         ValueError: if the numbers do not fit such a calibration.
     """
-    fields = json.loads(text)
     rates, sharpness, weights = (np.array(fields.pop(name), np.float64) for name in ("rates", "sharpness", "weights"))
     found = RightLabels(tuple(rates.tolist()), tuple(sharpness.tolist()), tuple(weights.tolist()), **fields)
     sound = [
@@ -271,11 +266,9 @@ def _average(node: Node, n_features: int) -> MGCEVotingClassifier:
         raise ValueError(expected("classes_", "those of all members", "others"))
     scale, least = node["scale_"].number(LEAST, MOST), node["least_prob_"].number(LEAST, 1)
     pairs = list(zip(names, members, strict=True))
-    powers = None  # files of formats before 6 have none
-    if "powers_" in node.fields:
-        powers = node["powers_"].array(np.float64, len(members))
-        if not (powers >= 0).all():
-            raise ValueError(expected("powers_", "not negative", powers.min()))
+    powers = node["powers_"].array(np.float64, len(members))
+    if not (powers >= 0).all():
+        raise ValueError(expected("powers_", "not negative", powers.min()))
     options = {"beta": fitted.beta_, "scale": scale, "powers": powers}
     average = MGCEVotingClassifier.from_fitted(pairs, fitted.classes_, 1, **options)
     average.least_prob_ = least

@@ -31,7 +31,6 @@ MODULES = (
     "mgce.datasets.table_files",
     "mgce.encoders.feature_files",
     "pandas",
-    "skops.io",
     "sklearn.tree",
     "scipy.io",
 )
@@ -39,24 +38,15 @@ MEMORY = 6 << 30  # beyond this the system itself ends the process
 LARGE_MB = 1500  # a file of at most some megabytes that takes more than this fills the memory
 
 
-def _node(loader: str, name: str, **content: Any) -> dict[str, Any]:
-    module, _, kind = name.rpartition(".")
-    return {"__class__": kind, "__module__": module, "__loader__": loader, **content}
-
-
-TEXT = _node("JsonNode", "builtins.str", content='"a"', is_json=True)
-
-
-def _list(items: list[Any]) -> dict[str, Any]:
-    return _node("ListNode", "builtins.list", content=items)
-
-
-def _skops(schema: dict[str, Any], **members: bytes) -> bytes:
+def _packed(content: Any, arrays: int = 0, array: bytes = b"") -> bytes:
+    """Return a file of an estimator's form, with the same array several times."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("schema.json", json.dumps({**schema, "protocol": 2, "_skops_version": "0.16.0"}))
-        for name, content in members.items():
-            archive.writestr(name.replace("_", "."), content)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED if arrays else zipfile.ZIP_STORED) as archive:
+        archive.writestr(
+            "content.json", json.dumps({"format": 1, "mgce": "1", "content": content}, separators=(",", ":"))
+        )
+        for number in range(arrays):
+            archive.writestr(f"{number}.npy", array)
     return packed.getvalue()
 
 
@@ -71,47 +61,32 @@ def _load(path: Path) -> Any:
     return load(path).predict(np.ones((3, 2)))
 
 
-ARRAY = _node("NdArrayNode", "numpy.ndarray", type="numpy", file="a.npy")
-
-
 def _with_array(times: int, shape: str, size: int) -> bytes:
-    return _skops(_list([ARRAY] * times), a_npy=_npy(shape, size))
-
-
-def _shared_levels() -> bytes:
-    inner = {**TEXT, "__id__": 1}
-    for level in range(2, 62):
-        inner = {**_list([inner, {**_list([TEXT]), "__id__": level - 1}]), "__id__": level}
-    return _skops(inner)
+    return _packed([{"array": 0}] * times, 1, _npy(shape, size))
 
 
 def _forged_tree() -> bytes:
-    import skops.io
-    from sklearn.tree import DecisionTreeClassifier
+    from mgce.estimators.archive import pack
+    from mgce.estimators.forest import MGCEForestClassifier
+    from mgce.estimators.persistence import Writer, tree_of
 
     X = np.random.default_rng(0).normal(size=(40, 2))
-    tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 0)
-    state = tree.tree_.__getstate__()
-    state["nodes"]["left_child"][0] = 1 << 40
-    state["nodes"]["right_child"][0] = 1 << 40
-    tree.tree_.__setstate__(state)
-    return skops.io.dumps(tree)
+    forest = MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=2, random_state=0)
+    forest.fit(X, X[:, 0] > 0).trees_.children[0] = 1 << 40
+    writer = Writer()
+    return pack(tree_of(forest, writer), writer.arrays)
 
 
 def _random_state() -> bytes:
-    import skops.io
-
     from mgce.estimators import MGCEClassifier
+    from mgce.estimators.archive import pack
+    from mgce.estimators.persistence import Writer, tree_of
 
-    content = skops.io.dumps(MGCEClassifier(random_state=np.random.RandomState(0)))
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        schema = json.loads(archive.read("schema.json"))
-        members = {name: archive.read(name) for name in archive.namelist() if name != "schema.json"}
-    state = schema["content"]["content"]["random_state"]["content"]["content"]["state"]["content"]
-    state["pos"]["content"] = str((1 << 31) - 100)
-    (array,) = members.values()
-    state["key"]["file"] = "a.npy"
-    return _skops(schema, a_npy=array)
+    writer = Writer()
+    tree = tree_of(MGCEClassifier(random_state=np.random.RandomState(0)), writer)
+    for pair in tree["object"][1]["random_state"]["random_state"][0]["dict"]:
+        pair[1] = (1 << 31) - 100 if pair[0] == "pos" else pair[1]
+    return pack(tree, writer.arrays)
 
 
 def _predict(path: Path) -> Any:
@@ -184,19 +159,19 @@ class Attack:
 
 
 def _forged(name: str) -> Attack:
-    return Attack("m.skops", forged_models.REFUSED.get(name) or forged_models.HARMLESS[name], _predict)
+    return Attack("m.mgce", forged_models.REFUSED.get(name) or forged_models.HARMLESS[name], _predict)
 
 
 ATTACKS = {
-    "model: a forged tree": Attack("m.skops", _forged_tree, _load),
-    "model: a random state that reads out of bounds": Attack("m.skops", _random_state, _draw),
-    "model: 2 GB of zeros": Attack("m.skops", lambda: _with_array(1, f"({2 << 30},)", 2 << 30), _load),
+    "model: a forged tree": Attack("m.mgce", _forged_tree, _load),
+    "model: a random state that reads out of bounds": Attack("m.mgce", _random_state, _draw),
+    "model: 2 GB of zeros": Attack("m.mgce", lambda: _with_array(1, f"({2 << 30},)", 2 << 30), _load),
     "model: one array of 1 MB 3,000 times": Attack(
-        "m.skops", lambda: _with_array(3000, f"({1 << 20},)", 1 << 20), _load
+        "m.mgce", lambda: _with_array(3000, f"({1 << 20},)", 1 << 20), _load
     ),
-    "model: 600,000 parts": Attack("m.skops", lambda: _skops(_list([TEXT] * 600_000)), _load),
-    "model: 2^60 parts by sharing": Attack("m.skops", _shared_levels, _load),
-    "model: an array that claims 2^62 bytes": Attack("m.skops", lambda: _with_array(1, f"({1 << 62},)", 0), _load),
+    "model: 600,000 parts": Attack("m.mgce", lambda: _packed(["a"] * 600_000), _load),
+    "model: 5,000,000 empty lists": Attack("m.mgce", lambda: _packed([[]] * 5_000_000), _load),
+    "model: an array that claims 2^62 bytes": Attack("m.mgce", lambda: _with_array(1, f"({1 << 62},)", 0), _load),
     "table's model: reads a file": _forged("an encoder that reads a file"),
     "table's model: reads /dev/zero": _forged("an encoder that reads /dev/zero"),
     "table's model: 10^9 polynomials": _forged("polynomials of 10^9 numbers a row"),

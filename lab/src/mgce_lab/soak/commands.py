@@ -21,7 +21,7 @@ SMALL = ("--methods", "mgce", "--betas", "1.4", "--seeds", "1", "--jobs", "1", "
 COMMANDS: dict[str, tuple[str, ...]] = {
     # One model: what is tried is the writing of files, and all models take twenty times as long.
     "fit": ("fit", "people.csv", "--target", "y", "--beta", "5", "--model", "linear"),
-    "predict": ("predict", "people.skops", "people.csv"),
+    "predict": ("predict", "people.mgce", "people.csv"),
     "compare": (
         *("compare", "people.csv", "--target", "y", "--methods", "ce,mae", "--seeds", "1", "--epochs", "1"),
         *("--hidden", "4", "--out", "out"),
@@ -69,7 +69,7 @@ def import_all() -> None:
         "mgce_lab.cli.report",
     ):
         importlib.import_module(name)
-    for name in ("mgce.cli.predict", "mgce.tables.fit", "matplotlib.backends.backend_agg", "skops.io", "joblib"):
+    for name in ("mgce.cli.predict", "mgce.tables.fit", "matplotlib.backends.backend_agg", "joblib"):
         importlib.import_module(name)
 
 

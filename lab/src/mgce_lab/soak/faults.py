@@ -111,7 +111,7 @@ def _prepare(name: str, folder: Path) -> None:
         if not shared.exists():
             _prepare(needed, shared)
             commands.run(COMMANDS[needed], shared)
-        wanted = {"fit": "people.skops", "sweep": "out"}[needed]
+        wanted = {"fit": "people.mgce", "sweep": "out"}[needed]
         if needed == "sweep":
             (folder / "runs").mkdir()
             shutil.copytree(shared / "out" / "runs", folder / "runs" / "runs")
@@ -185,7 +185,7 @@ def _determinism() -> dict[str, bool]:
             # All models; without a limit of time, which would let the speed of the machine decide.
             command = [sys.executable, "-m", "mgce", "fit", "people.csv", "--target", "y", "--budget", "inf"]
             subprocess.run(command, cwd=name, env={**clean, **environment}, check=True, stdout=subprocess.DEVNULL)
-            return Path(name, "people.skops").read_bytes()
+            return Path(name, "people.mgce").read_bytes()
 
     first = model(PYTHONHASHSEED="0", OMP_NUM_THREADS="1")
     return {

@@ -147,7 +147,7 @@ def _estimators() -> list[bytes]:
         MGCEClassifier().partial_fit(X, y, classes=[0, 1, 2]),
         *(model.fit(X, y) for _, model in _trees()),
     ]
-    return [_bytes_of(lambda path, model=model: save(model, path), "m.skops") for model in models]  # type: ignore[misc]
+    return [_bytes_of(lambda path, model=model: save(model, path), "m.mgce") for model in models]  # type: ignore[misc]
 
 
 def _use_model(path: Path) -> Any:
@@ -371,8 +371,8 @@ def readers() -> dict[str, Reader]:
     warnings.simplefilter("ignore")
     reasons = [json.dumps({"letter/*/gce/*": "a sentence"}).encode()]
     return {
-        "model": Reader("m.skops", _models, _use_model),
-        "estimator": Reader("m.skops", _estimators, _use_estimator),
+        "model": Reader("m.mgce", _models, _use_model),
+        "estimator": Reader("m.mgce", _estimators, _use_estimator),
         "features": Reader("f.npz", _features, _read_features),
         "csv": Reader("t.csv", _csv, _read_frame),
         "parquet": Reader("t.parquet", _parquet, _read_frame),
