@@ -30,8 +30,6 @@ MEMBERS = 20_000
 DATASET_MEMBERS = 200_000
 # Memory that unpacking xz may take besides the result: `xz -9`, its largest preset, needs 65 MB.
 XZ_MEMORY = 1 << 28
-# Levels of nesting in JSON: a model file has three for each step within a step, and Python gives up at about 1,000.
-NESTING = 200
 
 
 class Readable(Protocol):

@@ -1,7 +1,7 @@
 """Save fitted estimators, alone or inside Pipelines of scikit-learn, as numbers and names, and load them; never pickle.
 
 A value in a file is a text, a number, a truth value, None, a list, or an object of JSON with one key. The key, a *tag*,
-tells what is made of its content: see `BUILDERS`.
+tells what is made of its content: see `FORMS`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import math
 import os
 from collections import UserList
 from collections.abc import Callable
-from functools import singledispatch
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
@@ -24,7 +23,7 @@ from sklearn.utils import Bunch
 from mgce._files import replacing
 from mgce._limits import read_at_most
 from mgce._validation import expected
-from mgce.estimators.archive import KINDS, Arrays, pack, unpack
+from mgce.estimators.archive import KINDS, pack, unpack
 
 # Of whose classes a file may hold objects. Those of scikit-learn are written in Python, and their attributes are
 # numbers, names and each other. Trees and nearest neighbours are not: compiled code follows their indices anywhere.
@@ -147,6 +146,8 @@ class Writer:
 
     def number(self, array: NDArray[Any]) -> int:
         """Return the number of an array; one that several parts share is stored once."""
+        if array.dtype.kind not in KINDS:
+            raise ValueError(f"an array of {array.dtype}")
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
             self.arrays.append(array)
@@ -165,13 +166,21 @@ class Writer:
         return name
 
 
-@singledispatch
 def tree_of(value: Any, writer: Writer) -> Any:
     """Return the tree of a value: what `content.json` says of it.
 
     Raises:
         ValueError: if it is not made of numbers, names and objects of `CLASSES`.
     """
+    if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
+        return value
+    if isinstance(value, list | UserList):  # of columns of a ColumnTransformer's remainder before scikit-learn 1.7
+        return [tree_of(item, writer) for item in value]
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return {"array": writer.number(value)}
+    for tag, (kind, taken, _) in FORMS.items():
+        if isinstance(value, kind):
+            return {tag: tree_of(taken(value), writer)}
     if isinstance(value, FunctionType):
         raise ValueError(f"the function {value.__module__}.{value.__qualname__}")
     name = writer.name(type(value))
@@ -179,84 +188,7 @@ def tree_of(value: Any, writer: Writer) -> Any:
     return {"object": [name, {key: tree_of(item, writer) for key, item in state.items()}]}
 
 
-@tree_of.register(type(None))
-@tree_of.register(int)
-@tree_of.register(str)
-def _plain(value: Any, writer: Writer) -> Any:
-    return value
-
-
-@tree_of.register
-def _float(value: float, writer: Writer) -> Any:
-    return value if math.isfinite(value) else {"float": repr(value)}
-
-
-@tree_of.register(list)
-@tree_of.register(UserList)  # the columns of a ColumnTransformer's remainder before scikit-learn 1.7
-def _list(value: Any, writer: Writer) -> Any:
-    return [tree_of(item, writer) for item in value]
-
-
-@tree_of.register
-def _tuple(value: tuple, writer: Writer) -> Any:  # type: ignore[type-arg]
-    return {"tuple": _list(value, writer)}
-
-
-@tree_of.register
-def _dict(value: dict, writer: Writer) -> Any:  # type: ignore[type-arg]
-    tag = "bunch" if isinstance(value, Bunch) else "dict"
-    return {tag: [[tree_of(key, writer), tree_of(item, writer)] for key, item in value.items()]}
-
-
-@tree_of.register
-def _slice(value: slice, writer: Writer) -> Any:
-    return {"slice": _list([value.start, value.stop, value.step], writer)}
-
-
-@tree_of.register
-def _ndarray(value: np.ndarray, writer: Writer) -> Any:  # type: ignore[type-arg]
-    if value.dtype.hasobject:
-        return {"objects": [list(value.shape), _list(value.ravel().tolist(), writer)]}
-    _require_kind(value.dtype)
-    return {"array": writer.number(value)}
-
-
-@tree_of.register
-def _scalar(value: np.generic, writer: Writer) -> Any:
-    _require_kind(value.dtype)
-    return {"scalar": [value.dtype.str, tree_of(value.item(), writer)]}
-
-
-@tree_of.register
-def _dtype(value: np.dtype, writer: Writer) -> Any:  # type: ignore[type-arg]
-    return {"dtype": value.str}
-
-
-@tree_of.register
-def _type(value: type, writer: Writer) -> Any:
-    if not issubclass(value, np.generic):
-        raise ValueError(f"the type {value.__module__}.{value.__qualname__}")
-    return {"type": value.__name__}
-
-
-@tree_of.register
-def _ufunc(value: np.ufunc, writer: Writer) -> Any:
-    if getattr(np, value.__name__, None) is not value:
-        raise ValueError(f"the function {value.__name__}")
-    return {"function": value.__name__}
-
-
-@tree_of.register
-def _random_state(value: np.random.RandomState, writer: Writer) -> Any:
-    return {"random_state": _list(list(value.get_state(legacy=False).values())[1:], writer)}
-
-
-def _require_kind(dtype: np.dtype[Any]) -> None:
-    if dtype.kind not in KINDS or dtype == np.longdouble:  # which differs between machines
-        raise ValueError(f"an array of {dtype}")
-
-
-def build(tree: Any, arrays: Arrays) -> Any:
+def build(tree: Any, arrays: Any) -> Any:
     """Return the value of a tree.
 
     Raises:
@@ -267,14 +199,11 @@ def build(tree: Any, arrays: Arrays) -> Any:
     if not isinstance(tree, dict):
         return tree
     ((tag, content),) = tree.items()
-    return BUILDERS[tag](content, arrays)
-
-
-def _built_pairs(content: Any, arrays: Arrays) -> dict[Any, Any]:
-    return {build(key, arrays): build(item, arrays) for key, item in content}
-
-
-def _built_object(content: Any, arrays: Arrays) -> Any:
+    if tag == "array":
+        return arrays[content]
+    if tag != "object":
+        _, _, made = FORMS[tag]
+        return made(build(content, arrays))
     name, attributes = content
     if name not in NAMES:
         raise ValueError(f"a part of type {name}")
@@ -288,22 +217,46 @@ def _built_object(content: Any, arrays: Arrays) -> Any:
     return value
 
 
-def _built_objects(content: Any, arrays: Arrays) -> NDArray[Any]:
-    shape, items = content
+def _class(name: str) -> Any:
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
+
+
+def _pairs(value: dict[Any, Any]) -> list[list[Any]]:
+    return [list(pair) for pair in value.items()]
+
+
+def _objects(parts: Any) -> NDArray[Any]:
+    shape, items = parts
     values = np.empty(len(items), dtype=object)
     for place, item in enumerate(items):
-        values[place] = build(item, arrays)
+        values[place] = item
     return values.reshape(shape)
 
 
-def _built_scalar(content: Any, arrays: Arrays) -> np.generic:
-    name, item = content
-    _require_kind(dtype := np.dtype(str(name)))
-    return np.asarray(build(item, arrays), dtype)[()]
+def _scalar(parts: Any) -> Any:
+    name, item = parts
+    if (dtype := np.dtype(str(name))).kind not in KINDS:
+        raise ValueError(f"a number of {dtype}")
+    return np.asarray(item, dtype)[()]
 
 
-def _built_random_state(content: Any, arrays: Arrays) -> np.random.RandomState:
-    state, has_gauss, cached = build(content, arrays)
+def _numpy_name(value: Any) -> str:
+    if getattr(np, value.__name__, None) is not value:
+        raise ValueError(f"the name {value.__name__}")
+    return str(value.__name__)
+
+
+def _of_numpy(name: str) -> Any:
+    """Return the type of numbers or the mathematical function of this name in NumPy."""
+    found = getattr(np, name)
+    if not (isinstance(found, np.ufunc) or (isinstance(found, type) and issubclass(found, np.generic))):
+        raise ValueError(f"the name numpy.{name}")
+    return found
+
+
+def _random_state(parts: Any) -> np.random.RandomState:
+    state, has_gauss, cached = parts
     if not 0 <= state["pos"] <= STATE_LENGTH:  # NumPy reads there unchecked
         raise ValueError(f"a generator of random numbers at position {state['pos']}")
     made = np.random.RandomState(0)
@@ -311,37 +264,16 @@ def _built_random_state(content: Any, arrays: Arrays) -> np.random.RandomState:
     return made
 
 
-def _built_type(content: Any, arrays: Arrays) -> Any:
-    found = getattr(np, content)
-    if not (isinstance(found, type) and issubclass(found, np.generic)):
-        raise ValueError(f"the type {content}")
-    return found
-
-
-def _built_function(content: Any, arrays: Arrays) -> Any:
-    found = getattr(np, content)
-    if not isinstance(found, np.ufunc):
-        raise ValueError(f"the function {content}")
-    return found
-
-
-BUILDERS: dict[str, Callable[[Any, Arrays], Any]] = {
-    "array": lambda content, arrays: arrays[content],
-    "bunch": lambda content, arrays: Bunch(**_built_pairs(content, arrays)),
-    "dict": _built_pairs,
-    "dtype": lambda content, arrays: np.dtype(str(content)),
-    "float": lambda content, arrays: float(content),
-    "function": _built_function,
-    "object": _built_object,
-    "objects": _built_objects,
-    "random_state": _built_random_state,
-    "scalar": _built_scalar,
-    "slice": lambda content, arrays: slice(*build(content, arrays)),
-    "tuple": lambda content, arrays: tuple(build(content, arrays)),
-    "type": _built_type,
+# By tag: the type of a value, what it is taken apart into, and how it is made of that.
+FORMS: dict[str, tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "scalar": (np.generic, lambda value: [value.dtype.str, value.item()], _scalar),  # NumPy's float64 is a float too
+    "bunch": (Bunch, _pairs, lambda parts: Bunch(**dict(parts))),
+    "dict": (dict, _pairs, dict),
+    "dtype": (np.dtype, lambda value: value.str, np.dtype),
+    "float": (float, repr, float),
+    "numpy": ((np.ufunc, type), _numpy_name, _of_numpy),
+    "objects": (np.ndarray, lambda value: [list(value.shape), value.ravel().tolist()], _objects),
+    "random_state": (np.random.RandomState, lambda value: [*value.get_state(legacy=False).values()][1:], _random_state),
+    "slice": (slice, lambda value: [value.start, value.stop, value.step], lambda parts: slice(*parts)),
+    "tuple": (tuple, list, tuple),
 }
-
-
-def _class(name: str) -> Any:
-    module, _, attribute = name.rpartition(".")
-    return getattr(import_module(module), attribute)
