@@ -387,8 +387,6 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     (tmp_path / "d.csv").write_text((tmp_path / "d.csv").read_text().replace(",random,1,", ",random,2,"))
     code, _, errors = mgce(*call, "--checked", "d.csv")
     assert code == 2 and "1 on other rows: " in errors
-    code, _, errors = mgce("certify", "p.csv", "--target", "label", "--audit", "a.csv")
-    assert code == 2 and "--checked takes the file" in " ".join(errors.split())
 
 
 def test_decisions_of_a_second_person_widen_the_bound_by_the_errors_that_the_first_hid(mgce, refuses, tmp_path):

@@ -19,7 +19,7 @@ PACKAGES = {command: group.package for group in (Program, LabProgram) for comman
 # Every parameter of a command that is a path stands in one of these; so a new one has to be named, and is then tried.
 READ = {"annotations", "model", "source", "suspects", "table", "target_file", "transition"}
 WRITTEN = {"cleaned", "json_file", "mended", "out", "to_check"}
-OF_FOLDERS = {"audit", "data_dir", "out_dir", "runs"}  # and an option that is gone
+OF_FOLDERS = {"data_dir", "out_dir", "runs"}
 # And every one that is a text stands in one of these. A table by its path is what `compare` alone calls a data set.
 TEXTS_OF_FILES = {"checked", "embeddings", "encoder"}
 TEXTS = {

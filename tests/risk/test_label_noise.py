@@ -147,7 +147,6 @@ def test_alpha_risk_where_a_lower_bound_of_the_rate_is_not_enough():
         (dict(transition=[[0.5, 0.5], [0.5, 0.5]]), ValueError, "Expected `transition` to be invertible"),
         (dict(transition=[[0.9, 0.2], [0.0, 1.0]]), ValueError, "Expected `transition` to be rows that"),
         (dict(transition=np.eye(2), noise_rate=0.1), ValueError, "stated one at a time"),
-        (dict(audit=[[5, 5], [1, 9]]), ValueError, "`audit` to be left out: pass the rows .* as `checked`"),
         (dict(bounds=[]), ValueError, "Expected `bounds` to be one or more of"),
         (dict(bounds=["alpha"]), ValueError, "Expected `beta` to be given with the bound 'alpha'"),
         (dict(groups=[1]), ValueError, r"Expected `groups` to be of shape \(2,\)"),

@@ -54,10 +54,6 @@ def certify(
         Path | None,
         typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
     ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(hidden=True, help="Gone: --checked takes the rows that were looked up."),
-    ] = None,
     checked: Annotated[
         str | None,
         typer.Option(help="Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."),
@@ -96,9 +92,6 @@ def certify(
     nor chosen by them. Training rows of the model are refused. `mgce certify PREDICTIONS.csv --target COLUMN` reads the
     predictions of any model instead.
     """
-    if audit is not None:
-        what = "left out: --checked takes the file of rows that were looked up, and assumes nothing of the noise"
-        raise ValueError(expected("audit", what, audit.name))
     check_width(width)
     decided, again = ([] if names is None else [*map(Path, parse_names(names))] for names in (checked, checked_again))
     _check_again(again, [] if anytime or by is not None else decided)

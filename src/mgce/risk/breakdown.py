@@ -11,7 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce.risk.certificate import Request, RiskCertificate, checked_target, judge, sampled
 from mgce.risk.sample import UNSEEN, Sample, checked_names, checked_probs, cluster_indices
-from mgce.risk.stated_noise import StatedNoise, check_gone
+from mgce.risk.stated_noise import StatedNoise
 
 LABEL, PREDICTION = "label", "prediction"
 
@@ -27,7 +27,6 @@ def certify_each(
     noise_rate: float | str = 0.0,
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
-    audit: None = None,
     checked: Any = None,
     checked_with: Any = None,  # (n,)
     groups: Any = None,  # (n,)
@@ -50,7 +49,6 @@ def certify_each(
         noise_rate: share of wrong labels in every part, as in :func:`~mgce.certify`.
         noise_type: `"symmetric"` or `"any"`.
         transition: matrix T of the probabilities that label y became z, shape (k, k), the same in every part.
-        audit: gone, as in :func:`~mgce.certify`.
         checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are indices into the whole
             `target`.
         checked_with: the probability with which each row was looked up, shape (n,), or None.
@@ -74,7 +72,6 @@ def certify_each(
     """
     h = checked_probs(probs)
     y = checked_target(target, *h.shape)
-    check_gone(audit)
     stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     if isinstance(by, str) and by == LABEL and stated.present:
         raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))

@@ -27,7 +27,7 @@ from mgce.risk.label_noise import (
 from mgce.risk.looked_up import LookedUp, labels_again, probabilities, right_labels
 from mgce.risk.refutation import TEST_SHARE, examine_noise
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
-from mgce.risk.stated_noise import StatedNoise, check_gone
+from mgce.risk.stated_noise import StatedNoise
 
 SHUFFLED = "a random order of the examples follows from their values, so that the order of the file does not matter"
 CLUSTERED = (
@@ -166,7 +166,6 @@ def certify(
     noise_rate: float | str = 0.0,
     noise_type: str = "symmetric",
     transition: Any = None,  # (k, k)
-    audit: None = None,
     checked: Any = None,
     checked_with: Any = None,  # (n,)
     checked_again: Any = None,
@@ -232,7 +231,6 @@ def certify(
             bounds.
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
-        audit: gone; pass the rows that were looked up as `checked`.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
             indices into `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
             Pass `target` as it was before the looks: with the labels that were found in it, the bound is false.
@@ -278,7 +276,6 @@ def certify(
             what = "left out without `checked`, and with `checked_with` or `anytime`"
             raise ValueError(_validation.expected("checked_again", what, "labels"))
         sample = replace(sample, again=labels_again(checked_again, sample.right, k))
-    check_gone(audit)
     stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
 

@@ -69,13 +69,6 @@ class StatedNoise:
         return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
 
 
-def check_gone(audit: object) -> None:
-    """Refuse counts of looked-up rows, which earlier builds took in place of the rows themselves."""
-    if audit is not None:
-        what = "left out: pass the rows that were looked up as `checked`, which assumes nothing of the noise"
-        raise ValueError(_validation.expected("audit", what, "counts"))
-
-
 def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
     """Return symmetric noise whose rate is a lower confidence bound, wrong with probability delta at most."""
     if sample.clusters is not None:
