@@ -11,7 +11,7 @@ from mgce.review.bounds import error_bound, share_left_sequence
 from mgce.review.decision_file import Decision
 from mgce.review.draws import draw
 from mgce.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, findings
-from mgce.tables.fit import FitPlan, run
+from mgce.tables.fit import About, FitPlan, run
 from mgce.tables.report import against_given, headline, page, wrong_labels
 from mgce.tables.rows import split_rows
 from mgce.tables.suspects_report import checked_sentences, widths
@@ -54,7 +54,7 @@ def decide(first, frame, right, rows, draws, skipped=()):
 def test_decisions_mend_what_is_learnt_from_and_leave_what_is_measured(first, frame, right):
     rows = first.judgement.suspects(20).tolist()
     decisions = decide(first, frame, right, rows, 60)
-    second = run(frame, PLAN, decisions=decisions)
+    second = run(frame, PLAN, about=About(decisions=decisions))
     split, learnt = split_rows(frame, PLAN), second.checked.mended(split_rows(frame, PLAN))
     decided = {row for row, key in enumerate(first.listing.keys) if key in {one.key for one in decisions}}
     assert set(np.flatnonzero(learnt.labels != frame["y"])) == {
@@ -76,7 +76,7 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     order = np.argsort(number)
     rows = first.judgement.suspects(12).tolist()
     skipped = {order[3], order[17]} - set(rows)
-    second = run(frame, PLAN, decisions=decide(first, frame, right, rows, 60, skipped))
+    second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, rows, 60, skipped)))
     last = max(number[row] for row in order[:60] if row not in rows)
     held_out = split_rows(frame, PLAN).held_out
     labels = second.measured.predict(frame[["x", "z"]]).label
@@ -90,17 +90,17 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     assert (mended != right["y"]).mean() <= second.findings.left
     error = second.findings.error
     said = f"The model is right on {error.n - error.errors} of {error.n} checked rows, drawn at random"
-    assert headline(second, PLAN).startswith(said) and "if the decisions are right" in headline(second, PLAN)
-    assert "1 of them" in headline(second, PLAN) or error.unsettled != 1
-    assert "agrees with the label given before the review" in against_given(second, PLAN)
+    assert headline(second).startswith(said) and "if the decisions are right" in headline(second)
+    assert "1 of them" in headline(second) or error.unsettled != 1
+    assert "agrees with the label given before the review" in against_given(second)
     assert "2 skipped. Skipped rows keep their given label" in " ".join(checked_sentences(second)) or len(skipped) != 2
 
 
 def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
-    second = run(frame, PLAN, decisions=decide(first, frame, right, [], 40))
+    second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, [], 40)))
     for left, useful in ((0.1, True), (0.3, False)):
         fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
-        said, shown = wrong_labels(fit), page(fit, PLAN, "t.csv", "t.mgce", {}).decode()
+        said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce", {}).decode()
         assert ("at most 10.0% of the labels" in said) == useful and ("as the model estimates" in said) != useful
         assert said.count("still wrong") == 1 and "mgce clean bounds this share" in said and shown.count(said) == 1
         assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown
@@ -109,8 +109,8 @@ def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
 
 def test_draws_that_are_missing_count_as_errors(first, frame, right):
     decisions = decide(first, frame, right, [], 40)
-    whole = run(frame, PLAN, decisions=decisions).findings
-    some = run(frame, PLAN, decisions=[one for one in decisions if one.draw % 4]).findings
+    whole = run(frame, PLAN, about=About(decisions=decisions)).findings
+    some = run(frame, PLAN, about=About(decisions=[one for one in decisions if one.draw % 4])).findings
     assert 10 < some.drawn <= 39 and 10 < some.error.n <= whole.error.n
     assert some.error.unsettled > 0 and some.error.upper > whole.error.upper and some.left > whole.left
 
@@ -157,9 +157,9 @@ def test_a_table_that_was_sorted_or_mended_gives_the_same(first, frame, right):
         decided[key].label if key in decided else label
         for key, label in zip(first.listing.keys, frame["y"], strict=True)
     ]
-    expected = run(frame, PLAN, decisions=decisions)
+    expected = run(frame, PLAN, about=About(decisions=decisions))
     for other in (frame.sample(frac=1, random_state=3), frame.assign(y=mended).sort_values("x")):
-        found = run(other, PLAN, decisions=decisions)
+        found = run(other, PLAN, about=About(decisions=decisions))
         assert found.findings == replace(expected.findings, changed=found.findings.changed)
         assert found.certificate == expected.certificate
         np.testing.assert_allclose(found.model.pipeline[-1].coef_, expected.model.pipeline[-1].coef_, rtol=1e-6)
@@ -172,18 +172,18 @@ def test_another_table_is_refused_with_counts(first, frame, right):
     edited.loc[rows[:3], "x"] += 1
     edited.loc[rows[3:5], "y"] = "maybe"
     with pytest.raises(ValueError, match="Expected `checked` to be 30 decisions") as error:
-        run(edited, PLAN, decisions=decisions)
+        run(edited, PLAN, about=About(decisions=decisions))
     assert "3 on rows that are not found" in str(error.value)
     assert "2 on rows whose label was changed since (" in str(error.value)
     assert f"not found ({', '.join(one.name for one in decisions[:3])}): they were deleted" in str(error.value)
     with pytest.raises(ValueError, match=r"(29|30) on rows that are not found \(.*, .*, .* and (26|27) more\)"):
-        run(frame.assign(x=frame["x"] + 1), PLAN, decisions=decisions)
+        run(frame.assign(x=frame["x"] + 1), PLAN, about=About(decisions=decisions))
 
 
 def test_dropped_rows_are_neither_learnt_from_nor_missed(first, frame, right):
     decisions = decide(first, frame, right, [], 20)
     dropped = [replace(one, decision="drop", label="") for one in decisions[:4]]
-    found = run(frame, PLAN, decisions=[*dropped, *decisions[4:]])
+    found = run(frame, PLAN, about=About(decisions=[*dropped, *decisions[4:]]))
     rows = {first.listing.keys.index(one.key) for one in dropped}
     assert set(found.checked.dropped) == rows and found.findings.dropped == 4
     split = split_rows(frame, PLAN)
@@ -191,25 +191,25 @@ def test_dropped_rows_are_neither_learnt_from_nor_missed(first, frame, right):
     ours = rows & set(split.held_out.tolist())
     assert found.findings.error.unsettled == len(ours) > 0
     gone = frame.drop(index=list(rows)).reset_index(drop=True)
-    again = run(gone, PLAN, decisions=[*dropped, *decisions[4:]])
+    again = run(gone, PLAN, about=About(decisions=[*dropped, *decisions[4:]]))
     assert again.findings.note == OTHER_DRAWS and again.findings.error is None and again.checked.dropped == []
 
 
 def test_draws_of_another_seed_give_no_bound(first, frame, right):
     decisions = decide(first, frame, right, [], 30)
     plan = replace(PLAN, seed=1)
-    found = run(frame, plan, decisions=decisions)
+    found = run(frame, plan, about=About(decisions=decisions))
     assert found.findings.note == OTHER_DRAWS in found.notes and found.findings.error is found.findings.left is None
     assert found.findings.changed > 0 and len(checked_sentences(found)) == 1
-    assert headline(found, plan).startswith("On 40 rows") and "the label given before" in headline(found, plan)
+    assert headline(found).startswith("On 40 rows") and "the label given before" in headline(found)
 
 
 def test_rows_of_groups_give_no_bound_on_errors(frame, right):
     plan, grouped = replace(PLAN, groups="g"), frame.assign(g=np.arange(N) // 4)
     first = run(grouped, plan)
-    found = run(grouped, plan, decisions=decide(first, frame, right, [], 30)).findings
+    found = run(grouped, plan, about=About(decisions=decide(first, frame, right, [], 30))).findings
     assert found.error is None and found.left is not None and found.note == DEPENDENT
-    assert widths(first, plan) == ""
+    assert widths(first) == ""
 
 
 def test_a_decision_holds_for_copies_of_its_row():
@@ -231,9 +231,9 @@ def test_a_decision_holds_for_copies_of_its_row():
     mended = Checked.of(two, frame, PLAN).with_copies(rows).mended(rows)
     assert mended.labels[100] == other and mended.labels[0] == given
     # No copy is left to be reviewed: its label is not the one that the table has.
-    fit = run(frame, PLAN, decisions=[Decision(every[100], given, "other", other)])
+    fit = run(frame, PLAN, about=About(decisions=[Decision(every[100], given, "other", other)]))
     assert {row for row, what in fit.listing.checked.items() if what} == {0, 100, 110}
-    dropped = run(frame, PLAN, decisions=[Decision(every[100], given, "drop", "")])
+    dropped = run(frame, PLAN, about=About(decisions=[Decision(every[100], given, "drop", "")]))
     assert dropped.checked.dropped == [100] and dropped.findings.changed == 0
 
 

@@ -10,7 +10,7 @@ from mgce.encoders.feature_files import Features, write_features
 from mgce.estimators import MGCEEmbeddingClassifier
 from mgce.tables.columns import Columns
 from mgce.tables.embeddings import COLUMN, as_table, beside, read_all
-from mgce.tables.fit import FitPlan, run
+from mgce.tables.fit import About, FitPlan, run
 from mgce.tables.model import TableModel
 
 CARD = Card("tiny:net", "pictures", "ab" * 32, "4 x 4", 8)
@@ -38,7 +38,7 @@ def features(X, names=None, card=CARD):
 def fitted(data):
     X, _, _, frame = data
     table, _, _ = beside(frame, features(X, frame["file"]), "file")
-    return run(table, PLAN, encoder=CARD)
+    return run(table, PLAN, about=About(encoder=CARD))
 
 
 def test_rows_are_matched_by_name_whatever_the_order(data):

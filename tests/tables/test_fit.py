@@ -153,8 +153,8 @@ def test_the_model_to_use_is_fitted_to_all_rows(fit, noisy):
 
 def test_it_says_which_model_is_in_the_file_and_which_one_was_measured(fit):
     said = "fitted to all 300 rows. The figures and the bound are of the same model fitted to 225"
-    assert said in which_model(fit) and page(fit, PLAN, "t.csv", "m", {}).decode().count(said) == 2
-    assert summary(fit, PLAN)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
+    assert said in which_model(fit) and page(fit, "t.csv", "m", {}).decode().count(said) == 2
+    assert summary(fit)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
     assert (fit.model.n_measured, fit.measured.n_measured) == (225, None)
 
 
@@ -165,9 +165,9 @@ def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit
     expected = estimate_right_labels(margins, target)
     np.testing.assert_allclose(fit.model.right_labels.weights, expected.weights)
     assert fit.sure == pytest.approx(expected.probs(margins).max(1).mean())
-    said = summary(fit, PLAN)["right_labels"]
+    said = summary(fit)["right_labels"]
     assert (said["accuracy"], said["says"]) == (fit.sure, str(expected))
-    assert str(expected) in page(fit, PLAN, "t.csv", "m", {}).decode()
+    assert str(expected) in page(fit, "t.csv", "m", {}).decode()
 
 
 @pytest.mark.slow
@@ -199,11 +199,11 @@ def test_the_balanced_metric_does_not_forget_the_rare_class(rare):
         recalls[metric] = [(label == name)[right == name].mean() for name in ("common", "rare")]
         counts = fit.measures.confusion
         expected = np.mean(counts.diagonal() / counts.sum(1))
-        assert fit.measures.balanced_accuracy == summary(fit, PLAN)["balanced_accuracy"] == pytest.approx(expected)
+        assert fit.measures.balanced_accuracy == summary(fit)["balanced_accuracy"] == pytest.approx(expected)
     assert np.mean(recalls["balanced"]) > np.mean(recalls["accuracy"]) + 0.02
     assert recalls["balanced"][1] > 0.9 and recalls["accuracy"][1] < 0.6
-    assert fit.model.right_labels is None and summary(fit, PLAN)["right_labels"] is None
-    assert "clean-probs" not in page(fit, PLAN, "t.csv", "m", {}).decode()
+    assert fit.model.right_labels is None and summary(fit)["right_labels"] is None
+    assert "clean-probs" not in page(fit, "t.csv", "m", {}).decode()
 
 
 def test_rows_of_all_labels_weigh_the_same_for_the_balanced_metric(rare):
@@ -252,9 +252,9 @@ def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     # As without the rate, but that a fiftieth of delta went to the test of the rate.
     without = run(frame, FitPlan("y", model="linear", beta=1.4, delta=0.98 * plan.delta))
     assert refuted.certificate.assumed.argmax_error == pytest.approx(without.certificate.assumed.argmax_error)
-    said = headline(refuted, plan)
+    said = headline(refuted)
     assert "refute that a share" in said and "The model disagrees with the given label in at most" in said
-    text = page(refuted, plan, "t.csv", "m", {}).decode()
+    text = page(refuted, "t.csv", "m", {}).decode()
     assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
 
 
@@ -264,7 +264,7 @@ def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
     assert 0 <= fit.certificate.noise_rate < 0.5
     few = "the noise rate is 0 or more, and no more is known, since there are fewer than 100 rows"
     assert few in fit.certificate.assumptions and fit.certificate.noise_rate == 0
-    assert "no more is known" in page(fit, plan, "t.csv", "m", {}).decode()
+    assert "no more is known" in page(fit, "t.csv", "m", {}).decode()
 
 
 def test_the_callers_number_of_threads_is_kept(noisy):

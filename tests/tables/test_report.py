@@ -40,13 +40,13 @@ def fit(frame):
 
 @pytest.fixture(scope="module")
 def page(fit):
-    return fit_report.page(fit, PLAN, "my <table>.csv", "model.mgce", ENVIRONMENT).decode()
+    return fit_report.page(fit, "my <table>.csv", "model.mgce", ENVIRONMENT).decode()
 
 
 def test_the_page_says_everything_and_escapes_it(page, fit):
     parsed = check_structure(page)
     assert parsed.text("h1") == ["y & z in my <table>.csv"]
-    assert fit_report.headline(fit, PLAN) in parsed.text("p")
+    assert fit_report.headline(fit) in parsed.text("p")
     cells = parsed.text("td") + parsed.text("th") + parsed.text("dd")
     for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.mgce", "1.2.3", "<b>", "0.1"):
         assert text in cells, text
@@ -73,7 +73,7 @@ def test_the_members_of_an_average_are_listed(fit):
     average = Average(members, beta=1.4, scale=1.0, powers=(1.0,) * len(members))
     trial = replace(fit.choice.trial, name=average.name, candidate=average)
     averaged = replace(fit, choice=replace(fit.choice, trial=trial))
-    items = check_structure(fit_report.page(averaged, PLAN, "t.csv", "m", {}).decode()).text("li")
+    items = check_structure(fit_report.page(averaged, "t.csv", "m", {}).decode()).text("li")
     assert average.name == "average of linear and forest"
     assert [f"{member.name}: {MODELS[member.model]}" in items for member in members] == [True, True]
 
@@ -114,9 +114,9 @@ def test_it_fits_a_phone(page, tmp_path):
 def test_without_a_noise_rate_bounds_count_disagreements(frame):
     plan = FitPlan("y & z", model="linear", beta=math.inf)
     fit = run(frame.drop(columns="name"), plan)
-    page = fit_report.page(fit, plan, "t.csv", "m", {}).decode()
+    page = fit_report.page(fit, "t.csv", "m", {}).decode()
     assert "bounds are on disagreements with the labels as given" in page and "beta inf" in page
-    for text in (page, fit_report.headline(fit, plan), str(fit.certificate)):
+    for text in (page, fit_report.headline(fit), str(fit.certificate)):
         assert (
             "disagrees with the given label" in text and "class is wrong" not in text and "it is wrong on" not in text
         )
@@ -124,7 +124,7 @@ def test_without_a_noise_rate_bounds_count_disagreements(frame):
 
 
 def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fit, page):
-    for text in (page, fit_report.headline(fit, PLAN), str(fit.certificate)):
+    for text in (page, fit_report.headline(fit), str(fit.certificate)):
         assert "disagrees with the given label" not in text
     assert re.search(r"it is wrong on at most [\d.]+% of rows drawn like these, if 0.1 or more", page)
     assert "most probable class is wrong" in page
@@ -133,15 +133,15 @@ def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fi
 def test_the_headline_never_understates_the_bound(fit):
     for error in (0.10001, 0.1, 0.0999999):
         certificate = replace(fit.certificate, conditional=Bounds(error))
-        (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate), PLAN))
+        (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate)))
         assert error * 100 <= float(bound) <= error * 100 + 0.1
     nothing = replace(fit, certificate=replace(fit.certificate, conditional=Bounds(1.0)))
-    assert fit_report.headline(nothing, PLAN).endswith("These rows do not suffice for a bound.")
+    assert fit_report.headline(nothing).endswith("These rows do not suffice for a bound.")
 
 
 def test_no_suspects_is_said(fit):
     agreed = replace(fit.judgement, suggested=fit.judgement.target)
-    page = fit_report.page(replace(fit, judgement=agreed), PLAN, "t.csv", "m", {}).decode()
+    page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m", {}).decode()
     assert "None: every label is the one the forest would give." in page
 
 
@@ -161,36 +161,19 @@ def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame)
 
 def test_long_cells_are_cut_in_the_first_section(fit):
     long = replace(fit.listing, cells=fit.listing.cells.assign(kind="x" * 200), lines=np.arange(200) + 2)
-    page = worst_rows(replace(fit, listing=long), PLAN)
+    page = worst_rows(replace(fit, listing=long))
     assert f"{'x' * 59}…" in page and "x" * 60 not in page
     assert f'<td class="number">{fit.judgement.suspects(1)[0] + 2}</td>' in page
 
 
 def test_what_to_do_next_has_the_options_of_the_fit(fit):
-    """All that a plan says, and options beside it: else the command would fit another model, or read another sheet."""
-    plan = replace(PLAN, drop=("a b",), seed=3, holdout=0.5, metric="balanced", noise_rate=0.1, text=("kind",))
-    others = {"--sheet": "my sheet", "--out": None}
-    steps = [*next_steps(fit, plan, "my table.csv", "out/m.mgce", ["d.csv"], others).values()]
+    """Else the command would fit another model, or read another sheet."""
+    options = ["--target", "y & z", "--drop", "a b", "--noise-rate", "0.1", "--sheet", "my sheet"]
+    steps = [*next_steps(fit, "my table.csv", "out/m.mgce", ["d.csv"], options).values()]
     assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.mgce NEW.csv"
     words = shlex.split(steps[1])
-    assert words[:5] == ["mgce", "fit", "my table.csv", "--target", "y & z"]
-    options = dict(zip(words[3::2], words[4::2], strict=True))
-    assert options == {
-        **{
-            "--target": "y & z",
-            "--id": "name",
-            "--drop": "a b",
-            "--holdout": "0.5",
-            "--seed": "3",
-            "--model": "linear",
-            "--metric": "balanced",
-            "--noise-rate": "0.1",
-            "--text": "kind",
-            "--sheet": "my sheet",
-            **({"--beta": str(PLAN.beta)} if PLAN.beta else {}),
-        },
-        **{"--checked": "d.csv,out/m.decisions.csv", "--mended": "out/m.mended.csv"},
-    }
+    assert words[:3] == ["mgce", "fit", "my table.csv"] and words[3:11] == options
+    assert words[11:] == ["--checked", "d.csv,out/m.decisions.csv", "--mended", "out/m.mended.csv"]
 
 
 def test_the_reader_is_told_when_to_stop_reviewing(fit):
@@ -208,18 +191,18 @@ def test_the_reader_is_told_when_to_stop_reviewing(fit):
 
 
 def test_notes_are_shown(fit):
-    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), PLAN, "t.csv", "m", {}).decode()
+    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), "t.csv", "m", {}).decode()
     assert "Note: beware of &lt;dogs&gt;" in page
 
 
 def test_classes_that_nothing_predicts_are_said_in_the_headline(fit):
     counts = fit.measures.confusion
-    assert (counts.sum(0) > 0).all() and "never predicts" not in fit_report.headline(fit, PLAN)
+    assert (counts.sum(0) > 0).all() and "never predicts" not in fit_report.headline(fit)
     lost = counts.copy()
     lost[:, 0] = 0
     lost[0, 1] = 4
     without = replace(fit, measures=replace(fit.measures, confusion=lost))
     said = f"It never predicts {str(fit.model.classes[0])!r}, the given label of {lost[0].sum()} rows held out."
-    assert said in fit_report.headline(without, PLAN)
+    assert said in fit_report.headline(without)
     lost[0] = 0  # no row held out has it
-    assert "never predicts" not in fit_report.headline(without, PLAN)
+    assert "never predicts" not in fit_report.headline(without)

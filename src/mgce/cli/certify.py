@@ -20,8 +20,9 @@ from mgce.cli.inputs import files_of, files_of_features
 from mgce.cli.labelled_rows import column_of, given_predictions, predicted_rows
 from mgce.cli.list_options import parse_names
 from mgce.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
+from mgce.cli.option_groups import grouped
 from mgce.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
+from mgce.cli.table_options import TABLE, Form
 from mgce.datasets.table_files import is_table
 from mgce.datasets.text_tables import TextFormat
 from mgce.review.decision_file import ON_LOOKS, read_decisions
@@ -41,7 +42,9 @@ NO_VALUE = "(no value)"  # the part of the rows whose column is empty
 PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate for each label or prediction
 
 
+@grouped
 def certify(
+    *,
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")],
     table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None,
     target: Annotated[str | None, typer.Option(help="Column with the labels [that of mgce fit].")] = None,
@@ -79,10 +82,7 @@ def certify(
     ] = None,
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05,
     embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    sheet: Sheet = None,
+    form: Form,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -99,7 +99,6 @@ def certify(
         raise ValueError(expected("to_check", "left out with `checked` or `groups`", to_check))
     read = [model, *files_of(table or model), *files_of_features(embeddings), transition, *decided, *again]
     check_outputs({"json": json_file, "to_check": to_check}, read)
-    form = TextFormat(sep, decimal, encoding, sheet)
     if is_table(model):
         rows = given_predictions(model, table, target, prediction, by, groups, form)
     else:

@@ -53,7 +53,7 @@ def demo(
     command += [] if budget == FitPlan.budget else ["--budget", f"{budget:g}"]
     console.print(f"{known.is_wrong.sum()} of the {len(known.right)} labels in {table} were made wrong. Now runs:")
     console.print(f"{shlex.join(command)}\n", soft_wrap=True)
-    result = fit(table, LABEL, budget=budget, quiet=quiet, out=model)
+    result = fit(table=table, target=LABEL, budget=budget, quiet=quiet, out=model)
     what = found(known, result)
     console.print(_grid(known, what))
     held = "The bound held." if what.held else "The bound did not hold, which happens to one table in twenty at most."

@@ -13,8 +13,9 @@ from mgce._validation import check_count, check_device, expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.inputs import files_of, files_of_encoder
 from mgce.cli.network_options import Device, Threads, use_threads
+from mgce.cli.option_groups import grouped
 from mgce.cli.outputs import Quiet, check_outputs
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
+from mgce.cli.table_options import TABLE, Form
 from mgce.cli.terminal import Terminal
 from mgce.datasets.table_files import read_frame
 from mgce.datasets.text_tables import TextFormat
@@ -25,7 +26,9 @@ from mgce.encoders.inputs import Inputs
 from mgce.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
 
 
+@grouped
 def embed(
+    *,
     source: Annotated[Path, typer.Argument(help=f"A folder of pictures; or a table of texts or of files. {TABLE}")],
     out: Annotated[Path, typer.Option(help="File for the features: .npy, .npz, .parquet or .safetensors.")],
     encoder: Annotated[
@@ -50,10 +53,7 @@ def embed(
     ] = False,
     threads: Threads = None,
     device: Device = "cpu",
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    sheet: Sheet = None,
+    form: Form,
     quiet: Quiet = False,
 ) -> None:
     """Turn pictures or texts into features by a pretrained encoder.
@@ -71,7 +71,7 @@ def embed(
         out = out.with_name(f"{out.stem}-{number}-of-{parts}{out.suffix}")
     written = {"out": [out, *[sidecar(out)] * (out.suffix.lower() == NPY)]}
     check_outputs(written, [*files_of(source), *files_of_encoder(encoder)])
-    inputs = _inputs(source, column, id, TextFormat(sep, decimal, encoding, sheet))
+    inputs = _inputs(source, column, id, form)
     check_outputs(written, [item for item in inputs.items if isinstance(item, Path)])  # those that a table names too
     inputs = inputs.part(number, parts)
     check_kind(encoder, inputs.kind)

@@ -11,7 +11,9 @@ import pandas as pd
 from mgce._files import write_files
 from mgce._machine import describe
 from mgce.cli.changed_tables import changed_table
+from mgce.cli.fit_options import Written
 from mgce.cli.outputs import check_outputs, check_table
+from mgce.datasets.table_files import table_name
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
@@ -19,7 +21,6 @@ from mgce.tables import report
 from mgce.tables.annotations import Annotated
 from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import TableFit
-from mgce.tables.fit_plan import FitPlan
 from mgce.tables.listing import suspects_csv
 from mgce.tables.suspects_report import WORST
 
@@ -33,6 +34,12 @@ class FitFiles:
     mended: Path | None
     several: bool = False  # whether the table has several labels a row, so that their consensus is written
     of_pictures: bool = False  # whether it is a folder of pictures, so that their features are written
+
+    @classmethod
+    def of(cls, written: Written, table: Path, several: bool, of_pictures: bool) -> FitFiles:
+        """Return the paths that the options name, or the name of the table."""
+        model = written.out or Path(f"{table_name(table)}.mgce")
+        return cls(model, written.cleaned, written.mended, several, of_pictures)
 
     @property
     def report(self) -> Path:
@@ -77,7 +84,6 @@ class FitFiles:
     def contents(
         self,
         result: TableFit,
-        plan: FitPlan,
         table: str,
         n_suspects: int,
         steps: Mapping[str, str],
@@ -85,7 +91,7 @@ class FitFiles:
     ) -> dict[str, bytes]:
         """Return the content of the model, the report and the files of suspects and consensus, by file name."""
         pictures = _thumbnails(result, self.model.parent)
-        page = report.page(result, plan, table, self.model.name, describe(), n_suspects, steps, pictures)
+        page = report.page(result, table, self.model.name, describe(), n_suspects, steps, pictures)
         return {
             **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
             self.model.name: result.model.to_bytes(),
@@ -94,14 +100,13 @@ class FitFiles:
         }
 
     def write_changed(
-        self, result: TableFit, frame: pd.DataFrame, target: str, table: Path, form: TextFormat, *, formulas: bool
+        self, result: TableFit, frame: pd.DataFrame, table: Path, form: TextFormat, *, formulas: bool
     ) -> list[str]:
         """Write the changed tables, and return notes on their cells.
 
         Args:
             result: the fit.
             frame: the table that was read.
-            target: the column of the labels.
             table: the file of the table.
             form: of a text file.
             formulas: whether to write cells as they are, even if a spreadsheet would run them.
@@ -109,7 +114,9 @@ class FitFiles:
         notes = []
         for path, rows, labels in self._changed(result):
             cells = frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
-            content, marked = changed_table(table, cells, rows, labels, target, path, form, formulas=formulas)
+            content, marked = changed_table(
+                table, cells, rows, labels, result.plan.target, path, form, formulas=formulas
+            )
             write_files(path.parent, {path.name: content})
             notes += marked
         return notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from mgce.cli.terminal import Terminal
 from mgce.tables import report
 from mgce.tables.annotations import annotator_sentences
 from mgce.tables.fit import TableFit
-from mgce.tables.fit_plan import FitPlan
 from mgce.tables.suspects_report import (
     checked_sentences,
     line_cells,
@@ -27,24 +26,24 @@ from mgce.tables.suspects_report import (
 SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
 
 
-def print_fit(console: Terminal, result: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> None:
+def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], notes: Sequence[str]) -> None:
     """Print what was found, the most suspect rows, and the commands to type next.
 
     Args:
         console: where to print.
         result: the fit.
-        plan: its settings.
         steps: sentences on what to do next, each with its command.
+        notes: sentences on the changed tables that were written.
     """
-    for sentence in _on_the_model(result, plan):
+    for sentence in _on_the_model(result):
         console.print(sentence)
-    console.print_notes(result.notes)
+    console.print_notes([*result.notes, *notes])
     for sentence in _on_the_labels(result):
         console.print(sentence)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:
-        console.print(_suspects_grid(result, plan, rows))
-    if foretold := widths(result, plan):
+        console.print(_suspects_grid(result, rows))
+    if foretold := widths(result):
         console.print(foretold)
     stop, *lines = terminal_steps(result, steps)
     console.print(stop)
@@ -52,19 +51,19 @@ def print_fit(console: Terminal, result: TableFit, plan: FitPlan, steps: Mapping
         console.print(line, soft_wrap=True)  # a command is copied in one piece
 
 
-def _on_the_model(result: TableFit, plan: FitPlan) -> list[str]:
+def _on_the_model(result: TableFit) -> list[str]:
     """Return sentences on the model, its certificate, and the table that it was fitted to."""
     trial = result.choice.trial
     learnt = "" if result.findings is None else " against the mended labels"
-    of_given = report.against_given(result, plan)
+    of_given = report.against_given(result)
     return [
-        report.headline(result, plan),
+        report.headline(result),
         *([result.certificate.caution] if result.certificate.caution else []),
         f"Model: {trial.name}. Its accuracy{learnt} was {trial.accuracy:.1%} {result.choice.measured_on}.",
         report.which_model(result),
         *([of_given] if of_given else []),
         "The report lists what the bound assumes, and calibration errors of the probabilities.",
-        f"Read {report.reading(result, plan)}",
+        f"Read {report.reading(result)}",
     ]
 
 
@@ -74,11 +73,11 @@ def _on_the_labels(result: TableFit) -> list[str]:
     return [*checked_sentences(result), *annotators, report.wrong_labels(result)]
 
 
-def _suspects_grid(result: TableFit, plan: FitPlan, rows: NDArray[np.int64]) -> Grid:
+def _suspects_grid(result: TableFit, rows: NDArray[np.int64]) -> Grid:
     """Return a table to print of the rows with these indices; names and labels are `Plain`, without rich's markup."""
     title = "Most suspect labels" if result.consensus is None else "Most doubtful consensus labels"
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for place, name in enumerate(suspect_head(result, plan)):
+    for place, name in enumerate(suspect_head(result)):
         grid.add_column(Plain(name), justify="left" if place < 3 else "right")
     for row in rows.tolist():
         grid.add_row(*map(Plain, [*suspect_cells(result, row), *line_cells(result, row)]))

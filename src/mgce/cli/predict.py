@@ -13,8 +13,9 @@ from mgce._files import write_files
 from mgce._validation import expected
 from mgce.cli.embedded import EMBEDDINGS, read_new
 from mgce.cli.inputs import files_of, files_of_encoder, files_of_features
+from mgce.cli.option_groups import grouped
 from mgce.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
-from mgce.cli.table_options import TABLE, Decimal, Encoding, Sep, Sheet
+from mgce.cli.table_options import TABLE, Form
 from mgce.datasets.table_files import frame_as_written, is_table, is_text_file, table_name
 from mgce.datasets.text_tables import TextFormat
 from mgce.datasets.written_tables import to_table_file
@@ -25,7 +26,9 @@ from mgce.tables.model import TableModel, predictions_frame
 DIGITS = 6  # significant digits of probabilities in a CSV file
 
 
+@grouped
 def predict(
+    *,
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
     table: Annotated[
         Path,
@@ -55,10 +58,7 @@ def predict(
     encoder: Annotated[
         str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")
     ] = None,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    sheet: Sheet = None,
+    form: Form,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -69,7 +69,6 @@ def predict(
     labels as noisy as those of the training rows. In a CSV file, an id or class that begins like a spreadsheet formula
     (=, +, -, @) and is not a number gets an apostrophe in front.
     """
-    form = TextFormat(sep, decimal, encoding, sheet)
     out = out or Path(f"{table_name(table)}-predictions.csv")
     read = [model, *files_of(table), *files_of_features(embeddings), *files_of_encoder(encoder)]
     check_outputs({"out": out, "json": json_file}, read)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from mgce.cli.list_options import parse_names
+from mgce.datasets.text_tables import TextFormat
 
 TABLE = (
     "A table: .csv, .tsv, .txt, .xlsx, .jsonl (JSON lines), .parquet, .arrow or .feather, also with .gz; "
     "- for standard input."
 )
-Sep = Annotated[
-    str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
-]
-Decimal = Annotated[str, typer.Option(help="Decimal separator of numbers.")]
-Encoding = Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")]
-Sheet = Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")]
+
+
+@dataclass(frozen=True)
+class Form(TextFormat):
+    """The options on the format of a file with a table."""
+
+    sep: Annotated[
+        str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
+    ] = None
+    decimal: Annotated[str, typer.Option(help="Decimal separator of numbers.")] = "."
+    encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")] = "utf-8"
+    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")] = None
+
+
 Drop = Annotated[str | None, typer.Option(help="Columns that are no features, separated by commas.")]
 
 

@@ -16,12 +16,10 @@ from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
 from mgce.noise.annotator_table import CAUTION
-from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns, spelt_as
 from mgce.tables.consensus import Consensus
 from mgce.tables.consensus_classifier import ConsensusClassifier
-from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of
 
@@ -165,21 +163,6 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
         names=kinds.row_names(table),
         notes=said,
     )
-
-
-def with_doubts(fit: TableFit, consensus: Consensus) -> TableFit:
-    """Return the fit of a table with its consensus, and with the suspects in the order of doubt in the consensus.
-
-    Args:
-        fit: what :func:`mgce.tables.fit.run` returned for the table of :func:`annotated`.
-        consensus: the consensus of all rows of the table.
-    """
-    place = {str(label): number for number, label in enumerate(consensus.classes)}
-    columns = [place[str(label)] for label in fit.model.classes]
-    probs = consensus.probs[fit.listing.cells.index.to_numpy()][:, columns]
-    settled = [row for row, decision in fit.listing.checked.items() if decision != SKIP]
-    judgement = fit.judgement.doubted(probs, np.array(settled, dtype=np.int64))
-    return replace(fit, consensus=consensus, judgement=judgement)
 
 
 def annotator_sentences(consensus: Consensus) -> list[str]:

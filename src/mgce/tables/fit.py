@@ -13,7 +13,7 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
-from mgce.review.decision_file import Decision
+from mgce.review.decision_file import SKIP, Decision
 from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate
 from mgce.tables.candidates import BASELINES, HEADS
@@ -36,9 +36,33 @@ OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling 
 
 
 @dataclass(frozen=True)
+class About:
+    """What is known of a table beside its cells.
+
+    Attributes:
+        reading: the description of the table's file, if the table was read from a file.
+        decisions: a person's decisions on labels: they correct the labels of training rows. Held-out rows are drawn and
+            measured with the labels before the review, so that decisions cannot make the model look better.
+        encoder: the card of the encoder that made the table's embeddings, for the model's file.
+        consensus: the consensus of several labels a row, if the target is one.
+        notes, last_notes: sentences for the user, before and after those of the fit.
+        caution: what the headline has to add.
+    """
+
+    reading: Reading | None = None
+    decisions: Sequence[Decision] = ()
+    encoder: Card | None = None
+    consensus: Consensus | None = None
+    notes: Sequence[str] = ()
+    last_notes: Sequence[str] = ()
+    caution: str = ""
+
+
+@dataclass(frozen=True)
 class TableFit:
     """A model fitted to all rows, with certificate and measurements of the same model fitted to the training rows."""
 
+    plan: FitPlan  # the settings
     model: TableModel  # what was chosen, fitted to all rows: the one to use
     measured: TableModel  # the same, fitted to the training rows: the one that the certificate and all figures are of
     choice: Choice
@@ -79,9 +103,7 @@ def run(
     plan: FitPlan,
     on_step: OnStep | None = None,
     jobs: int = 1,
-    reading: Reading | None = None,
-    decisions: Sequence[Decision] = (),
-    encoder: Card | None = None,
+    about: About | None = None,
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on held-out rows, and judge all labels.
 
@@ -93,20 +115,19 @@ def run(
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
-        reading: the description of the table's file, if the table was read from a file.
-        decisions: a person's decisions on labels: they correct the labels of training rows. Held-out rows are drawn and
-            measured with the labels before the review, so that decisions cannot make the model look better.
-        encoder: the card of the encoder that made the table's embeddings, for the model's file.
+        about: what is known of the table beside its cells.
 
     Raises:
         TypeError: if `frame` is no table.
         ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
             were made on.
     """
+    about = about or About()
+    reading = about.reading
     if reading is None:
         frame, reading = accounted(frame, text=[*plan.text, *plan.category])
     frame = frame.reset_index(drop=True)
-    checked = Checked.of(decisions, frame, plan) if decisions else None
+    checked = Checked.of(about.decisions, frame, plan) if about.decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)
     checked = checked and checked.with_copies(rows)
     learnt_from = rows if checked is None else checked.mended(rows)
@@ -125,7 +146,7 @@ def run(
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows")
         q = right_labels(held_out, choice, rows, plan, certificate)
-        model = replace(refit(choice, learnt_from, plan), sets=sets, right_labels=q, encoder=encoder)
+        model = replace(refit(choice, learnt_from, plan), sets=sets, right_labels=q, encoder=about.encoder)
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
     found = None
@@ -133,14 +154,16 @@ def run(
         label = held_out.known.label
         found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
+    judgement = learnt.judgement if checked is None else checked.settled(learnt.judgement, rows)
     return TableFit(
+        plan=plan,
         model=model,
         measured=measured,
         choice=choice,
         quality=quality(held_out.known.margins, rows.target[rows.held_out], measured.beta),
         certificate=certificate,
         measures=measures,
-        judgement=learnt.judgement if checked is None else checked.settled(learnt.judgement, rows),
+        judgement=_doubted(judgement, listing, model, about.consensus),
         listing=listing,
         row_names=rows.names,
         n_train=len(learnt_from.train),
@@ -153,14 +176,29 @@ def run(
         reading=reading,
         checked=checked,
         findings=found,
+        caution=about.caution,
+        consensus=about.consensus,
         notes=[
+            *about.notes,
             *reading.notes,
             *_on_the_table(frame, rows, plan, dependent),
             *learnt.warned,
             *_on_choice(choice),
             *([found.note] if found and found.note else []),
+            *about.last_notes,
         ],
     )
+
+
+def _doubted(judgement: Judgement, listing: Listing, model: TableModel, consensus: Consensus | None) -> Judgement:
+    """Return the judgement with the suspects in the order of doubt in the consensus, if there is one."""
+    if consensus is None:
+        return judgement
+    place = {str(label): number for number, label in enumerate(consensus.classes)}
+    columns = [place[str(label)] for label in model.classes]
+    probs = consensus.probs[listing.cells.index.to_numpy()][:, columns]
+    settled = [row for row, decision in listing.checked.items() if decision != SKIP]
+    return judgement.doubted(probs, np.array(settled, dtype=np.int64))
 
 
 def _on_the_table(frame: pd.DataFrame, rows: Rows, plan: FitPlan, dependent: Sequence[Dependence]) -> list[str]:

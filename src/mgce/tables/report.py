@@ -50,7 +50,6 @@ N_TRIALS = 12  # trials in the report, those on the most rows and with the highe
 
 def page(
     fit: TableFit,
-    plan: FitPlan,
     name: str,
     model_file: str,
     environment: Mapping[str, str],
@@ -62,7 +61,6 @@ def page(
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings of the fit.
         name: name of the table's file.
         model_file: name of the model's file.
         environment: versions of the software, by its name.
@@ -73,39 +71,39 @@ def page(
     checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
     annotators = {"The annotators": annotator_section(fit.consensus)} if fit.consensus else {}
     sections = {
-        "The ten most suspect labels": worst_rows(fit, plan, pictures or NO_PICTURES),
-        "Do this next": next_section(fit, plan, steps or next_steps(fit, plan, name, model_file)),
+        "The ten most suspect labels": worst_rows(fit, pictures or NO_PICTURES),
+        "Do this next": next_section(fit, steps or next_steps(fit, name, model_file)),
         **checked,
         **annotators,
-        "The bounds": _certificate(fit, plan),
+        "The bounds": _certificate(fit),
         **class_sections(fit),
         "Prediction sets": _sets(fit),
         "Calibration": calibration_section(fit),
         "The choice of the model": _choice(fit),
-        "The most suspect labels": _suspects(fit, plan, n_suspects),
-        "What was done": _done(fit, plan, name, model_file, environment),
-        "Limits": _limits(plan),
+        "The most suspect labels": _suspects(fit, n_suspects),
+        "What was done": _done(fit, name, model_file, environment),
+        "Limits": _limits(fit.plan),
     }
-    return document(f"{plan.target} in {name}", headline(fit, plan), sections)
+    return document(f"{fit.plan.target} in {name}", headline(fit), sections)
 
 
-def headline(fit: TableFit, plan: FitPlan) -> str:
+def headline(fit: TableFit) -> str:
     """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent.
 
     If random rows were checked, the accuracy is that against their right labels: see also :func:`against_given`.
     """
     signs = "; ".join(each.what for each in fit.dependence)
     warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
-    first = right_on_checked(fit) or _measured_and_certified(fit, plan)
+    first = right_on_checked(fit) or _measured_and_certified(fit)
     return " ".join(filter(None, [first, fit.caution, never_predicted(fit)])) + warning
 
 
-def against_given(fit: TableFit, plan: FitPlan) -> str:
+def against_given(fit: TableFit) -> str:
     """Return sentences on the agreement with given labels if the headline has none; otherwise ""."""
-    return _measured_and_certified(fit, plan) if right_on_checked(fit) else ""
+    return _measured_and_certified(fit) if right_on_checked(fit) else ""
 
 
-def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
+def _measured_and_certified(fit: TableFit) -> str:
     certificate = fit.certificate
     rows = "distinct rows" if fit.n_copies else "rows"
     label = fit.given_label
@@ -124,7 +122,7 @@ def _measured_and_certified(fit: TableFit, plan: FitPlan) -> str:
         )
     if error is None or error >= 1:
         return f"{measured} These rows do not suffice for a bound."
-    condition = _condition(certificate, plan)
+    condition = _condition(certificate, fit.plan)
     if condition:
         return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
     only_if = "" if right_on_checked(fit) else NO_BOUND_ON_ERRORS
@@ -142,13 +140,13 @@ def which_model(fit: TableFit) -> str:
     )
 
 
-def reading(fit: TableFit, plan: FitPlan) -> str:
+def reading(fit: TableFit) -> str:
     """Return two or three sentences on the lines of the file, the kinds of its columns, and columns left out."""
     columns = fit.model.columns
     kinds = [f"{n} of {PLURALS[kind]}" for kind in KINDS if (n := [*columns.kinds.values()].count(kind))]
     formats = [f"{name} as {form}" for name, form in columns.formats.items() if form not in (PLAIN, TRUTH)]
     learnt = f"Columns: {', '.join(kinds)}" + (f" ({', '.join(formats)})" if formats else "")
-    left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit, plan).items())
+    left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit).items())
     return f"{fit.reading or ''} {learnt}.{f' Left out: {left_out}.' if left_out else ''}".lstrip()
 
 
@@ -197,7 +195,7 @@ def _bound(probability: float | None) -> str:
     return "" if probability is None else percent_up(probability)
 
 
-def _certificate(fit: TableFit, plan: FitPlan) -> str:
+def _certificate(fit: TableFit) -> str:
     """Return HTML with the bounds on errors and their assumptions."""
     certificate = fit.certificate
     corrected = not certificate.against_given
@@ -222,7 +220,7 @@ def _certificate(fit: TableFit, plan: FitPlan) -> str:
     )
     labels = _which_labels(certificate)
     notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
-    of_given = against_given(fit, plan)
+    of_given = against_given(fit)
     return (
         (paragraph(of_given) if of_given else "")
         + bounds
@@ -311,7 +309,7 @@ def _remark(trial: Trial, choice: Choice) -> str:
     return f" (not chosen: {trial.left_out})" if trial.left_out else ""
 
 
-def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
+def _suspects(fit: TableFit, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
     judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
@@ -340,39 +338,39 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     suspects = judgement.suspects(most)
     if not suspects.size:
         return words + paragraph(f"None: every label is the one the {fit.judge} would give.")
-    numbers = "" if plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
+    numbers = "" if fit.plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "
         f"{judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
-        suspect_head(fit, plan),
+        suspect_head(fit),
         [[*suspect_cells(fit, int(row)), *line_cells(fit, int(row))] for row in suspects],
         words=3,
     )
 
 
-def _done(fit: TableFit, plan: FitPlan, name: str, model_file: str, environment: Mapping[str, str]) -> str:
+def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, str]) -> str:
     """Return HTML with the settings of the fit, the versions of the software, and the columns."""
     settings = {
         "table": name,
-        "target": f"{plan.target}, {len(fit.model.classes)} classes",
+        "target": f"{fit.plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
         "model": f"{fit.choice.trial.name}: {_description(fit.choice)}",
         "file": model_file,
         "fitted to": which_model(fit),
-        "options": f"--model {plan.model}, --budget {plan.budget:g} (seconds)",
-        "noise rate": f"{plan.noise_rate}",
-        "noise_type": plan.noise_type,
-        "delta": f"{plan.delta:g}",
-        "holdout": f"{plan.holdout:g}",
-        "seed": f"{plan.seed}",
+        "options": f"--model {fit.plan.model}, --budget {fit.plan.budget:g} (seconds)",
+        "noise rate": f"{fit.plan.noise_rate}",
+        "noise_type": fit.plan.noise_type,
+        "delta": f"{fit.plan.delta:g}",
+        "holdout": f"{fit.plan.holdout:g}",
+        "seed": f"{fit.plan.seed}",
     }
-    if plan.id:
-        settings["row names"] = f"column {plan.id}"
-    if plan.groups:
-        settings["rows held out"] = f"all rows of {plan.holdout:.0%} of the groups in column {plan.groups}"
-    if plan.time:
-        settings["rows held out"] = f"the last rows in the order of column {plan.time}"
-    left_out = [*(f"{name} (as asked)" for name in plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
+    if fit.plan.id:
+        settings["row names"] = f"column {fit.plan.id}"
+    if fit.plan.groups:
+        settings["rows held out"] = f"all rows of {fit.plan.holdout:.0%} of the groups in column {fit.plan.groups}"
+    if fit.plan.time:
+        settings["rows held out"] = f"the last rows in the order of column {fit.plan.time}"
+    left_out = [*(f"{name} (as asked)" for name in fit.plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
     if left_out:
         settings["columns left out"] = ", ".join(left_out)
     if fit.reading is not None:

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from mgce.tables.fit import TableFit
-from mgce.tables.fit_plan import FitPlan
 
 
-def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
+def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Return the results of a fit by name; accuracies, bounds and shares are in [0, 1].
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings of the fit.
+        notes: sentences on changed tables that were written.
     """
     classes = [str(label) for label in fit.model.classes]
     return {
-        "target": plan.target,
+        "target": fit.plan.target,
         "classes": classes,
         "rows": {"trained": fit.n_train, "held_out": fit.certificate.n, "copies": fit.n_copies},
         "columns": dict(fit.model.columns.kinds),
         "reading": {
             **(fit.reading.to_dict() if fit.reading else {}),
             "formats": dict(fit.model.columns.formats),
-            "left_out": columns_left_out(fit, plan),
+            "left_out": columns_left_out(fit),
         },
         "model": fit.choice.trial.name,
         "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
@@ -47,7 +47,7 @@ def summary(fit: TableFit, plan: FitPlan) -> dict[str, Any]:
             for trial in fit.choice.trials
         ],
         "dependence": [each.what for each in fit.dependence],
-        "notes": fit.notes,
+        "notes": [*fit.notes, *notes],
     }
 
 
@@ -66,11 +66,11 @@ def _right_labels(fit: TableFit) -> dict[str, Any] | None:
     }
 
 
-def columns_left_out(fit: TableFit, plan: FitPlan) -> dict[str, str]:
+def columns_left_out(fit: TableFit) -> dict[str, str]:
     """Return a dictionary from each column that is neither target nor feature to the reason why it was left out."""
-    asked = {plan.id: "names the rows", plan.groups: "names groups", plan.time: "orders the rows"}
+    asked = {fit.plan.id: "names the rows", fit.plan.groups: "names groups", fit.plan.time: "orders the rows"}
     reasons = {name: reason for name, reason in asked.items() if name is not None}
-    return reasons | dict.fromkeys(plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")
+    return reasons | dict.fromkeys(fit.plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")
 
 
 def _share(fit: TableFit) -> dict[str, Any]:

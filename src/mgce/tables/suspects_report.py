@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
 
@@ -17,7 +16,6 @@ from mgce.review.draws import HELD_OUT
 from mgce.review.suspect_file import PICTURE
 from mgce.tables.checked import Findings
 from mgce.tables.fit import TableFit
-from mgce.tables.fit_plan import FitPlan
 from mgce.tables.listing import probability_text
 
 NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
@@ -40,9 +38,9 @@ def suspect_cells(fit: TableFit, row: int) -> list[str]:
     return [fit.row_names.iloc[row], given, suggested, probability_text(float(judgement.wrong[row]))]
 
 
-def suspect_head(fit: TableFit, plan: FitPlan) -> list[str]:
+def suspect_head(fit: TableFit) -> list[str]:
     """Return the column names for the cells of :func:`suspect_cells` and :func:`line_cells`."""
-    return [plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
+    return [fit.plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
 
 
 def line_cells(fit: TableFit, row: int) -> list[str]:
@@ -50,7 +48,7 @@ def line_cells(fit: TableFit, row: int) -> list[str]:
     return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
-def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
+def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
     """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
@@ -72,7 +70,7 @@ def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_
     return seen + table(
         f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
         f"them.{lines}{more}",
-        [*suspect_head(fit, plan), *shown],
+        [*suspect_head(fit), *shown],
         rows,
         words=3,
     )
@@ -80,33 +78,22 @@ def worst_rows(fit: TableFit, plan: FitPlan, pictures: Mapping[int, bytes] = NO_
 
 def next_steps(
     fit: TableFit,
-    plan: FitPlan,
     table_file: str,
     model_file: str,
     reviewed: Sequence[str] = (),
-    others: Mapping[str, str | None] | None = None,
+    options: Sequence[str] | None = None,
 ) -> dict[str, str]:
     """Return sentences on what to do next, each with the command to type.
 
     Args:
         fit: what :func:`mgce.tables.fit.run` returned.
-        plan: the settings of the fit.
         table_file: path of the table's file.
         model_file: path of the model's file.
         reviewed: the files of decisions that the fit has used.
-        others: options of the command that are not in the plan, by name; None for those that were not given.
+        options: the options of the command that has fitted, as they were typed; None for the target alone.
     """
     stem = str(Path(model_file).with_suffix(""))
-    options = ["--target", plan.target]
-    for field in fields(plan):
-        value = getattr(plan, field.name)
-        if field.name != "target" and value != field.default:
-            for each in value if field.name in ("text", "category") else [value]:
-                options += [_option(field.name), ",".join(each) if isinstance(each, tuple) else str(each)]
-    written = {"--decimal": (fit.reading.decimal, ".")} if fit.reading else {}
-    written |= {"--encoding": (fit.reading.encoding, "utf-8")} if fit.reading else {}
-    given = {name: value for name, (value, default) in written.items() if value != default} | dict(others or {})
-    options += [part for name, value in given.items() if value is not None for part in (name, value)]
+    options = ["--target", fit.plan.target] if options is None else options
     mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions]
@@ -130,13 +117,9 @@ def _new_rows(fit: TableFit) -> str:
     return "NEW.npz" if fit.model.columns.width else "NEW.csv"
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
-def next_section(fit: TableFit, plan: FitPlan, steps: Mapping[str, str]) -> str:
+def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
     """Return HTML on what to do next, and on the bounds on errors that checking rows would yield."""
-    foretold = widths(fit, plan)
+    foretold = widths(fit)
     return commands(steps) + paragraph(when_to_stop(fit)) + (paragraph(foretold) if foretold else "")
 
 
@@ -153,9 +136,9 @@ def when_to_stop(fit: TableFit) -> str:
     )
 
 
-def widths(fit: TableFit, plan: FitPlan) -> str:
+def widths(fit: TableFit) -> str:
     """Return a sentence on how much checking more rows tightens the bounds; "" if rows are not independent draws."""
-    if plan.groups is not None or plan.time is not None:
+    if fit.plan.groups is not None or fit.plan.time is not None:
         return ""
     checked = None if fit.findings is None else fit.findings.error
     delta, error = fit.certificate.delta, checked.errors / checked.n if checked else 1 - fit.quality["accuracy"]

@@ -14,13 +14,13 @@ from rich.table import Table as Grid
 
 from mgce._files import write_files
 from mgce.cli.list_options import parse_methods, parse_numbers
+from mgce.cli.option_groups import grouped
 from mgce.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal, write_json
 from mgce.cli.progress import steps_shown
-from mgce.cli.table_options import Decimal, Drop, Encoding, Sep, Sheet, columns_of
+from mgce.cli.table_options import Drop, Form, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
 from mgce.datasets import Table
 from mgce.datasets.table_files import table_name
-from mgce.datasets.text_tables import TextFormat
 from mgce.tables.notes import left_out_copies, without_label
 from mgce_lab.compare.compare import Comparison, in_order, run
 from mgce_lab.compare.compared import FILES, Compared
@@ -35,14 +35,13 @@ BETAS, TRIMS = (",".join(map(str, values)) for values in (DEFAULT.betas, DEFAULT
 METHODS_HELP = f"all, or some, separated by commas: {', '.join(KNOWN)}; NAME@BETA is a loss at a fixed beta."
 
 
+@grouped
 def compare(
+    *,
     dataset: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or the path of a table, such as a .csv file.")],
     target: Annotated[str | None, typer.Option(help="Column with the classes, for a file.")] = None,
     drop: Drop = None,
-    sep: Sep = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    sheet: Sheet = None,
+    form: Form,
     data_dir: Annotated[Path | None, typer.Option(help="Local copies of data sets [$MGCE_DATA_DIR or ./data].")] = None,
     download: Annotated[bool, typer.Option("--download", help="Download what is missing in --data-dir.")] = False,
     noise_rate: Annotated[
@@ -80,7 +79,6 @@ def compare(
     mgce@1 is MGCE at beta = 1, the convex minimax MAE; mae is the MAE of softmax. Other losses use the hyperparameters
     published for CIFAR-10.
     """
-    form = TextFormat(sep, decimal, encoding, sheet)
     is_known = dataset in NAMES
     folder = out_dir or Path(f"mgce-compare-{dataset if is_known else table_name(Path(dataset))}")
     check_folder("out_dir", folder)

@@ -22,7 +22,7 @@ import torch
 from mgce.review.decision_file import Decision
 from mgce.review.sheet import chosen
 from mgce.review.suspect_file import read_suspects
-from mgce.tables.fit import FitPlan, TableFit, run
+from mgce.tables.fit import About, FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
 from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.markdown import table, write_between
@@ -68,7 +68,7 @@ def measure(rows: Rows, right: Any, seed: int) -> Iterator[dict[str, Any]]:
     first = run(rows.frame, plan)
     decisions = _decided(first, right)
     for n in CHECKED:
-        fit = run(rows.frame, plan, decisions=decisions[:n]) if n else first
+        fit = run(rows.frame, plan, about=About(decisions=decisions[:n])) if n else first
         features = fit.model.columns.select(rows.test_frame)
         error, of_measured = (
             float(np.mean(model.predict(features).label != _names(rows.y_test))) for model in (fit.model, fit.measured)
