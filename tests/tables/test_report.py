@@ -187,7 +187,7 @@ def test_the_reader_is_told_when_to_stop_reviewing(fit):
         wrong[rows] = chances
         told = replace(fit, judgement=replace(fit.judgement, wrong=wrong))
         assert when_to_stop(told).startswith(said) and terminal_steps(told, {})[0] == when_to_stop(told)
-        assert said in fit_report.page(told, PLAN, "t.csv", "m", {}).decode()
+        assert said in fit_report.page(told, "t.csv", "m", {}).decode()
 
 
 def test_notes_are_shown(fit):
