@@ -12,38 +12,10 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils.metaestimators import _BaseComposition
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "mgce"
-# Every estimator checks its parameters as those of scikit-learn do. There is no public way to take part in that.
-CHECKED = {
-    "estimators/boosting.py",
-    "estimators/embedding.py",
-    "estimators/forest.py",
-    "estimators/fourier.py",
-    "estimators/linear.py",
-    "estimators/linear_cv.py",
-    "estimators/mlp.py",
-    "estimators/voting.py",
-    "integrations/boosting.py",
-}
 USED = {
-    "sklearn.base._fit_context": CHECKED,
-    "sklearn.utils._param_validation.Interval": CHECKED,
-    "sklearn.utils._param_validation.StrOptions": CHECKED
-    - {"estimators/boosting.py", "estimators/embedding.py", "integrations/boosting.py"},
-    "_parameter_constraints": CHECKED,
-    # Weights, batches and indices, checked in the words of scikit-learn.
-    "sklearn.utils.validation._check_sample_weight": {"estimators/base.py", "estimators/linear_cv.py"},
-    "sklearn.utils.validation._check_method_params": {"estimators/linear_cv.py"},
-    "sklearn.utils.multiclass._check_partial_fit_first_call": {"estimators/linear.py"},
-    "sklearn.utils._safe_indexing": {"estimators/linear.py"},
-    "sklearn.utils.metadata_routing._routing_enabled": {"estimators/linear_cv.py"},
-    # `set_params` that reaches the members of an ensemble.
-    "sklearn.utils.metaestimators._BaseComposition": {"estimators/voting.py"},
-    "_get_params": {"estimators/voting.py"},
-    "_set_params": {"estimators/voting.py"},
     # The trees of boosting, copied into arrays that a file may hold.
     "sklearn.ensemble._hist_gradient_boosting.common.PREDICTOR_RECORD_DTYPE": {"estimators/trees.py"},
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": {"estimators/trees.py"},
@@ -58,7 +30,7 @@ def is_private(name):
 def private_members():
     """Return the private attributes of scikit-learn's estimators that a class of ours may inherit or read."""
     boosting = HistGradientBoostingClassifier(max_iter=1).fit(*load_iris(return_X_y=True))
-    return {name for name in [*dir(boosting), *dir(_BaseComposition)] if is_private(name)}
+    return {name for name in dir(boosting) if is_private(name)}
 
 
 def used(text, members):

@@ -11,7 +11,7 @@ from commands import mgce
 from mgce.cli import demo
 from mgce.estimators import load
 
-NAMES = [f"iris{end}" for end in (".csv", ".html", ".new.csv", ".right.csv", ".mgce", ".suspects.csv")]
+NAMES = [f"iris{end}" for end in (".csv", ".html", ".mgce", ".new.csv", ".right.csv", ".suspects.csv")]
 
 
 @pytest.fixture

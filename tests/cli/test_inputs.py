@@ -21,7 +21,7 @@ READ = {"annotations", "model", "source", "suspects", "table", "target_file", "t
 WRITTEN = {"cleaned", "json_file", "mended", "out", "to_check"}
 OF_FOLDERS = {"data_dir", "out_dir", "runs"}
 # And every one that is a text stands in one of these. A table by its path is what `compare` alone calls a data set.
-TEXTS_OF_FILES = {"checked", "embeddings", "encoder"}
+TEXTS_OF_FILES = {"checked", "checked_again", "embeddings", "encoder"}
 TEXTS = {
     *("target", "label_columns", "beta", "model", "metric", "noise_rate", "noise_type", "id", "drop", "text"),
     *("category", "groups", "time", "sep", "decimal", "encoding", "sheet", "image", "device", "column", "shard"),
@@ -41,6 +41,7 @@ CALLS = {
 }
 OF_PICTURES = {("fit", "target_file"): "table", ("fit", "encoder"): "table", ("train", "target_file"): "source"}
 NOT_TOGETHER = {("fit", "cleaned", "annotations"), ("fit", "mended", "annotations"), ("certify", "to_check", "checked")}
+NOT_TOGETHER |= {("certify", "to_check", "checked_again")}
 REFUSED = "serves for nothing else"
 
 
@@ -96,6 +97,8 @@ def test_no_output_is_an_input_or_another_output(refuses, folder, command, outpu
     options = dict(CALLS[command])
     if (command, other) in OF_PICTURES:
         options[OF_PICTURES[command, other]] = "photos"
+    if other == "checked_again":
+        options["checked"] = "d.csv"
     options[other] = "encoder" if other == "encoder" else name
     sentence = "left out with" if (command, output, other) in NOT_TOGETHER else REFUSED
     if other not in WRITTEN:

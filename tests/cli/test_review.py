@@ -222,9 +222,7 @@ def test_decisions_reach_their_rows_by_ids_that_differ_in_the_last_digits(mgce, 
     # Some labels were mended in the table since, which once moved the keys of the rows below them.
     frame.loc[[i for i, name in enumerate(right["id"].map(str)) if name in wrong[:4]], "y"] = "yes"
     path.write_bytes(to_table_file(frame.sample(frac=1, random_state=1), path))
-    code, _, errors = mgce(
-        "fit", path.name, *quick, "--checked", "d.csv", "--mended", f"m.{suffix}", "--out", "n.mgce"
-    )
+    code, _, errors = mgce("fit", path.name, *quick, "--checked", "d.csv", "--mended", f"m.{suffix}", "--out", "n.mgce")
     assert code == 0, errors
     mended = read_frame(tmp_path / f"m.{suffix}", "table", text=["id"])
     assert dict(zip(mended["id"].map(str), mended["y"], strict=True)) == dict(

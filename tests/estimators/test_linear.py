@@ -203,7 +203,7 @@ def test_one_class_and_bad_parameters_get_a_sentence():
     with pytest.raises(ValueError, match="Expected `sample_weight` to be positive for rows of at least 2 classes"):
         MGCEClassifier().fit(X, y, (y == 1).astype(float))
     for bad in ({"beta": 0.5}, {"lambda0": -1}, {"solver": "newton"}, {"tol": -1}, {"max_iter": 0}):
-        with pytest.raises(ValueError, match=f"'{next(iter(bad))}' parameter of MGCEClassifier must be"):
+        with pytest.raises(ValueError, match=f"Expected `{next(iter(bad))}` to be "):
             MGCEClassifier(**bad).fit(X, y)
     with pytest.raises(ValueError, match="Expected `beta` to be 1 for method 'lp'"):
         MGCEClassifier(solver="lp").fit(X, y)

@@ -189,13 +189,13 @@ def test_works_inside_cleanlab():
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        ({"beta": 0.5}, "'beta' parameter"),
-        ({"beta": "auto"}, "'beta' parameter"),
+        ({"beta": 0.5}, "Expected `beta` to be"),
+        ({"beta": "auto"}, "Expected `beta` to be"),
         ({"hidden_layer_sizes": (4, 0)}, "Expected `hidden_layer_sizes`"),
         ({"beta": "cv", "betas": ()}, "Expected `betas` to be one or more values"),
         ({"beta": "cv", "betas": (1.4, 0.9)}, "Expected `beta` to be a float in \\[1, inf\\], but got 0.9"),
         ({"device": "nowhere"}, "Expected `device`"),
-        ({"validation_fraction": 1.0}, "'validation_fraction' parameter"),
+        ({"validation_fraction": 1.0}, "Expected `validation_fraction` to be"),
         ({"solver": "sgd", "learning_rate_init": 1e38}, "Expected `learning_rate_init` to be such that training conv"),
     ],
 )

@@ -112,7 +112,7 @@ def test_partial_fit_goes_on_after_a_file(tmp_path):
 
 
 def test_partial_fit_says_what_is_missing():
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+    with pytest.raises(ValueError, match="Expected `classes` to be given in the first call of `partial_fit`"):
         MGCEClassifier().partial_fit(X, y)
     with pytest.raises(ValueError, match="Expected `class_weight` to be None or a dict for `partial_fit`"):
         MGCEClassifier(class_weight="balanced").partial_fit(X, y, classes=np.arange(10))

@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
-def grouped(command: Command) -> Command:
+def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
     """Return a command with a parameter for each field of the dataclasses that are its parameters' types.
 
     Typer makes an option of each. All parameters are given by keyword.
@@ -39,7 +39,7 @@ def grouped(command: Command) -> Command:
     signature = inspect.Signature(parameters, return_annotation=hints.get("return"))
 
     @wraps(command)
-    def run(**options: Any) -> Any:
+    def run(**options: Any) -> Result:
         bound = signature.bind(**options)
         bound.apply_defaults()
         given = bound.arguments
@@ -49,7 +49,7 @@ def grouped(command: Command) -> Command:
 
     run.__signature__ = signature  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": hints.get("return")}
-    return cast(Command, run)
+    return run
 
 
 def typed(options: Any) -> list[str]:

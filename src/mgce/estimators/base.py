@@ -7,6 +7,7 @@ import re
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 from torch import nn
 
 from mgce import _validation, functional
@@ -335,9 +336,21 @@ def check_single(X: NDArray[Any]) -> None:
 
 def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
     """Require finite nonnegative weights, one for each row; return them, or ones for None, shape (n,)."""
-    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
+    weight = row_weights(sample_weight, X.shape[0])
     _check_weights("sample_weight", weight)
     _check_finite_sum("sample_weight", weight)
+    return weight
+
+
+def row_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Return the weights of n rows as an array; None stands for ones, and a number for equal weights."""
+    if sample_weight is None or isinstance(sample_weight, Real):
+        return np.full(n, 1.0 if sample_weight is None else float(sample_weight))
+    weight = np.asarray(check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"))
+    if weight.shape != (n,):
+        raise ValueError(_validation.expected("sample_weight", f"of shape ({n},), one for each row", weight.shape))
+    if not weight.any():
+        raise ValueError(_validation.expected("sample_weight", "weights that are not all zero", "zeros"))
     return weight
 
 

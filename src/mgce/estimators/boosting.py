@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 from torch import nn
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.forest import MGCEForestClassifier
+from mgce.estimators.parameters import Interval, checked
 from mgce.estimators.torch_modules import Baseline, TreeSums
 from mgce.estimators.trees import Nodes, Trees
 from mgce.noise.confident import confident_labels
@@ -66,7 +66,7 @@ class MGCEBoostingClassifier(RobustClassifier):
     Reference: Friedman, Greedy function approximation, 2001; Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -101,7 +101,7 @@ class MGCEBoostingClassifier(RobustClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEBoostingClassifier:
         """Correct the labels, and fit the boosted trees to the corrected labels.
 

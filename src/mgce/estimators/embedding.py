@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils._param_validation import Interval
 from torch import nn
 
 from mgce._threads import threads_for
@@ -27,6 +25,7 @@ from mgce.estimators.directions import (
     fitted_directions,
 )
 from mgce.estimators.embedding_heads import Search, fitted_heads, folds
+from mgce.estimators.parameters import Interval, checked
 from mgce.estimators.shards import shard_coordinates
 
 CHUNK_ROWS = 8192  # rows predicted at once: 4,096 columns of them are 268 MB in float64
@@ -85,7 +84,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
     robust to label noise: a loss correction approach, 2017.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
@@ -94,7 +93,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         self.cv = cv
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEEmbeddingClassifier:
         """Choose and fit the heads.
 
@@ -123,7 +122,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         self.oof_proba_[order[kept]] = oof
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit_shards(self, shards: Sequence[str | Path], y: Any, *, jobs: int | None = None) -> MGCEEmbeddingClassifier:
         """Choose and fit the heads to rows in several files, whose features are never in memory together.
 

@@ -9,15 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import ScaledLog, TreeSums
 from mgce.estimators.trees import Nodes, Trees
 from mgce.numerics.root import DEFAULT_BETA
@@ -82,12 +81,12 @@ class MGCEForestClassifier(RobustClassifier):
     Reference: Breiman, Random forests, 2001; Geurts, Ernst and Wehenkel, Extremely randomized trees, 2006.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "splitter": [StrOptions({"best", "random", "oob"})],
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), StrOptions({"oob"})],
-        "max_features": [Interval(Real, 0, 1, closed="right"), StrOptions({"sqrt"})],
+        "splitter": [Choice({"best", "random", "oob"})],
+        "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), Choice({"oob"})],
+        "max_features": [Interval(Real, 0, 1, closed="right"), Choice({"sqrt"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
@@ -111,7 +110,7 @@ class MGCEForestClassifier(RobustClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEForestClassifier:
         """Choose the splitter and the leaf size, grow the trees, and choose the scale s of the margins.
 

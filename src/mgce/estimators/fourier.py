@@ -9,16 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier, largest
 from mgce.estimators.linear import MGCEClassifier
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import Cosines, dense_layers
 from mgce.numerics.root import DEFAULT_BETA
 
@@ -67,11 +66,11 @@ class MGCEFourierClassifier(RobustClassifier):
     Reference: Rahimi and Recht, Random features for large-scale kernel machines, 2007; paper, section 5.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
         "lambda0": [Interval(Real, 0, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"median"})],
+        "gamma": [Interval(Real, 0, None, closed="neither"), Choice({"median"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -96,7 +95,7 @@ class MGCEFourierClassifier(RobustClassifier):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEFourierClassifier:
         """Draw the frequencies omega, and fit the coefficients mu.
 

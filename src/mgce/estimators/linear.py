@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_array, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _check_partial_fit_first_call
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 from torch import nn
 
@@ -30,6 +28,7 @@ from mgce.estimators.base import (
     largest,
     sorted_classes,
 )
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.stochastic import (
     AveragedAdaGrad,
     FeatureMoments,
@@ -135,12 +134,12 @@ class MGCEClassifier(RobustClassifier):
     """
 
     _sparse = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
-        "lambda0": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "lambda0": [Interval(Real, 0, None, closed="left"), Choice({"auto"})],
         "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions({"auto", "lbfgs", "interior", "lp", "sgd"})],
+        "class_weight": [dict, Choice({"balanced"}), None],
+        "solver": [Choice({"auto", "lbfgs", "interior", "lp", "sgd"})],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
@@ -177,7 +176,7 @@ class MGCEClassifier(RobustClassifier):
         self.warm_start = warm_start
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEClassifier:
         """Fit the coefficients to rows in memory.
 
@@ -210,7 +209,7 @@ class MGCEClassifier(RobustClassifier):
         self._report(fit.value, fit.gap, fit.n_iter, fit.converged or fit.stalled)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit_chunks(self, chunks: Iterable[tuple[Any, ...]]) -> MGCEClassifier:
         """Fit the coefficients to rows that are read in chunks, with the stochastic solver, whatever `solver` is.
 
@@ -259,7 +258,7 @@ class MGCEClassifier(RobustClassifier):
         self._report(value, value - lower, n_iter, stopped)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MGCEClassifier:
         """Run stochastic gradient descent once over a batch of rows, in the given order, and average all iterates.
 
@@ -282,7 +281,7 @@ class MGCEClassifier(RobustClassifier):
         if self.class_weight == "balanced":
             what = "None or a dict for `partial_fit`, which does not know how often classes will come"
             raise ValueError(_validation.expected("class_weight", what, self.class_weight))
-        first = _check_partial_fit_first_call(self, classes)
+        first = self._begun(classes)
         psi, index, weight = self._checked_rows(X, y, sample_weight, reset=first)
         shape = self.classes_.size, psi.shape[1]
         weight = weight * class_factors(self.class_weight, self.classes_, np.ones(shape[0]))[index]
@@ -311,7 +310,22 @@ class MGCEClassifier(RobustClassifier):
         if sample_weight is not None:
             chunk.append(check_row_weights(sample_weight, checked))
         order = content_order(checked, *chunk[1:])
-        return tuple(_safe_indexing(part, order) for part in chunk)
+        by_name = X.iloc[order] if hasattr(X, "iloc") else X[order] if hasattr(X, "columns") else checked[order]
+        return (by_name, *(part[order] for part in chunk[1:]))
+
+    def _begun(self, classes: Any) -> bool:
+        """Return whether this is the first call of `partial_fit`, and set `classes_` if it is."""
+        known = getattr(self, "classes_", None)
+        if classes is None:
+            if known is None:
+                raise ValueError(_validation.expected("classes", "given in the first call of `partial_fit`", classes))
+            return False
+        if known is None:
+            self.classes_ = unique_labels(classes)
+            return True
+        if not np.array_equal(known, unique_labels(classes)):
+            raise ValueError(_validation.expected("classes", f"those of the first call, {known}", classes))
+        return False
 
     def _minimise(self, rows: Rows, lambda_: FloatArray, start: FloatArray) -> LinearFit:
         psi, index, weight = rows

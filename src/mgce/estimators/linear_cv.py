@@ -8,21 +8,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
+from sklearn import get_config
 from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, _routing_enabled, process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _check_method_params, _check_sample_weight
 from torch import nn
 
 from mgce import _validation
 from mgce._threads import one_blas_thread
-from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.base import FloatArray, RobustClassifier, row_weights
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.linear import MGCEClassifier
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import dense_layers
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
@@ -67,13 +66,13 @@ class MGCEClassifierCV(RobustClassifier):
     """
 
     _sparse = True
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "betas": ["array-like"],
         "lambda0s": ["array-like"],
         "cv": ["cv_object"],
-        "scoring": [StrOptions(set(get_scorer_names())), callable, None],
+        "scoring": [Choice(set(get_scorer_names())), callable, None],
         "fit_intercept": ["boolean"],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "class_weight": [dict, Choice({"balanced"}), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -102,7 +101,7 @@ class MGCEClassifierCV(RobustClassifier):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> MGCEClassifierCV:
         """Choose beta and lambda0 by cross-validation, and fit the chosen classifier to all rows.
 
@@ -123,7 +122,7 @@ class MGCEClassifierCV(RobustClassifier):
         X, index, weight = self._encode_training(X, y, sample_weight, self.class_weight)
         y = self.classes_[index]
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+            sample_weight = row_weights(sample_weight, X.shape[0])
         routed = self._route(sample_weight, params)
         scorer = self._scorer()
         folds = checked_folds(self.cv, X, self.classes_, index, weight, **routed.splitter.split)
@@ -136,7 +135,7 @@ class MGCEClassifierCV(RobustClassifier):
                     _part(X, y, sample_weight, train),
                     _part(X, y, None, test),
                     scorer,
-                    _check_method_params(X, routed.scorer.score, indices=test),
+                    {name: _of_rows(value, test, len(index)) for name, value in routed.scorer.score.items()},
                 )
                 for train, test in folds
             )
@@ -163,12 +162,12 @@ class MGCEClassifierCV(RobustClassifier):
 
     def _scorer(self) -> Any:
         scorer = check_scoring(self._candidate(), scoring=self.scoring or "accuracy")
-        if self.scoring is None and _routing_enabled():
+        if self.scoring is None and get_config()["enable_metadata_routing"]:
             scorer.set_score_request(sample_weight=True)
         return scorer
 
     def _route(self, sample_weight: Any, params: dict[str, Any]) -> Any:
-        if _routing_enabled():
+        if get_config()["enable_metadata_routing"]:
             return process_routing(self, "fit", sample_weight=sample_weight, **params)
         if params:
             what = "left out unless scikit-learn's metadata routing is enabled"
@@ -221,3 +220,8 @@ def _score_path(
         )
         for lambda0, beta in path
     ]
+
+
+def _of_rows(value: Any, rows: NDArray[np.intp], n: int) -> Any:
+    """Return the values of some of n rows; a value that is not one for each row stays."""
+    return np.asarray(value)[rows] if hasattr(value, "__len__") and len(value) == n else value

@@ -10,15 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import nn
 
 from mgce._validation import check_beta, check_device, expected, not_installed
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.folds import hold_out
 from mgce.estimators.linear_cv import BETAS
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import dense_layers
 from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
@@ -87,13 +86,13 @@ class MGCEMLPClassifier(RobustClassifier):
     Reference: paper, equation (19) and the appendix on tabular data.
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "hidden_layer_sizes": ["array-like"],
-        "beta": [Interval(Real, 1, None, closed="both"), StrOptions({"cv"})],
+        "beta": [Interval(Real, 1, None, closed="both"), Choice({"cv"})],
         "betas": ["array-like"],
         "l1": [Interval(Real, 0, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions({"adam", "sgd"})],
+        "class_weight": [dict, Choice({"balanced"}), None],
+        "solver": [Choice({"adam", "sgd"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "learning_rate_init": [Interval(Real, 0, None, closed="neither")],
         "momentum": [Interval(Real, 0, 1, closed="left")],
@@ -151,7 +150,7 @@ class MGCEMLPClassifier(RobustClassifier):
         self.device = device
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEMLPClassifier:
         """Train the network on rows in memory.
 

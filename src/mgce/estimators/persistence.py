@@ -242,9 +242,10 @@ def _scalar(parts: Any) -> Any:
 
 
 def _numpy_name(value: Any) -> str:
-    if getattr(np, value.__name__, None) is not value:
-        raise ValueError(f"the name {value.__name__}")
-    return str(value.__name__)
+    name = str(value.__name__)
+    if getattr(np, name, None) is not value:
+        raise ValueError(f"the name {name}")
+    return name
 
 
 def _of_numpy(name: str) -> Any:

@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
@@ -21,11 +19,12 @@ from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.log_margins import best_scale
+from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import ProbabilitySums, ScaledLog
 from mgce.numerics.root import DEFAULT_BETA
 
 
-class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[misc]
+class MGCEVotingClassifier(RobustClassifier):
     r"""Average the probabilities of several classifiers, and compute margins f (logits) of MGCE from the average.
 
     .. math:: f_y(x) = s \log \Big( \bar h_y(x) + \frac{1}{n} \Big), \qquad
@@ -67,10 +66,10 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
     Reference: Kittler, Hatef, Duin and Matas, On combining classifiers, 1998 (the sum rule).
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "estimators": [list],
         "beta": [Interval(Real, 1, None, closed="both")],
-        "scale": [Interval(Real, 0, None, closed="neither"), StrOptions({"cv"})],
+        "scale": [Interval(Real, 0, None, closed="neither"), Choice({"cv"})],
         "cv": ["cv_object"],
         "random_state": ["random_state"],
     }
@@ -125,7 +124,7 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         voting.powers_ = np.ones(len(estimators)) if powers is None else np.array(powers, dtype=np.float64)
         return voting
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEVotingClassifier:
         """Fit the classifiers, and choose the scale s of the margins.
 
@@ -164,7 +163,10 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         Returns:
             A dictionary from parameter names to values.
         """
-        return dict(self._get_params("estimators", deep=deep))
+        found = dict(super().get_params(deep=deep))
+        for name, member in _pairs(self.estimators) if deep else []:
+            found |= {name: member, **{f"{name}__{key}": value for key, value in member.get_params().items()}}
+        return found
 
     def set_params(self, **params: Any) -> MGCEVotingClassifier:
         """Set parameters of this estimator, or of a classifier in it as `NAME__PARAMETER`.
@@ -175,7 +177,10 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         Returns:
             self.
         """
-        self._set_params("estimators", **params)
+        self.estimators = params.pop("estimators", self.estimators)
+        if any(name in params for name, _ in _pairs(self.estimators)):
+            self.estimators = [(name, params.pop(name, member)) for name, member in self.estimators]
+        super().set_params(**params)
         return self
 
     def average_proba(self, X: Any, members: Sequence[Any] | None = None) -> FloatArray:
@@ -244,6 +249,12 @@ class MGCEVotingClassifier(RobustClassifier, _BaseComposition):  # type: ignore[
         members = [member.to_torch() for member in self.estimators_]
         sums = ProbabilitySums(members, columns, len(self.classes_), self._powers.tolist(), self.least_prob_)
         return [sums, ScaledLog(self.scale_, len(members), self.least_prob_)]
+
+
+def _pairs(estimators: Any) -> list[tuple[str, Any]]:
+    """Return the pairs of a name and a classifier; none where `fit` would refuse them."""
+    paired = isinstance(estimators, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in estimators)
+    return estimators if paired else []
 
 
 def powered(probs: FloatArray, power: float, least: float) -> FloatArray:

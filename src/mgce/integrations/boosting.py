@@ -9,12 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.folds import hold_out
+from mgce.estimators.parameters import Interval, checked
 from mgce.functional import worst_case_probs
 from mgce.numerics.root import DEFAULT_BETA
 
@@ -73,7 +72,7 @@ class BoostedClassifier(RobustClassifier):
 
     _sparse = True
     _finite: ClassVar[bool | str] = "allow-nan"
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
+    _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
@@ -127,7 +126,7 @@ class BoostedClassifier(RobustClassifier):
     def _raw_margins(self, X: Any) -> FloatArray:
         """Return the sum of the trees' values for each of n rows and k classes, shape (n, k)."""
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BoostedClassifier:
         """Fit boosted trees to rows in memory.
 
