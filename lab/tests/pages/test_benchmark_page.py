@@ -42,7 +42,7 @@ def test_page_is_the_rendering_of_the_saved_results():
 
 def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
     document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
-    assert human_noise.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+    assert human_noise.render(document["cells"]) in (ROOT / "docs/lab/certificates.md").read_text()
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_the_sentence_on_checked_rows_tests_each_share_of_false_bounds(shares, s
 
 def test_table_of_sets_under_the_noise_of_people_is_that_of_its_results():
     document = json.loads((ROOT / "results/certificates/sets.json").read_text())
-    assert human_sets.render(document["cells"]) in (ROOT / "docs/certificates.md").read_text()
+    assert human_sets.render(document["cells"]) in (ROOT / "docs/lab/certificates.md").read_text()
     document["cells"][0]["mean coverage"] += 0.1
-    assert human_sets.render(document["cells"]) not in (ROOT / "docs/certificates.md").read_text()
+    assert human_sets.render(document["cells"]) not in (ROOT / "docs/lab/certificates.md").read_text()
 
 
 def test_the_picture_of_checked_rows_is_the_rendering_of_its_results():
@@ -151,7 +151,7 @@ def test_the_picture_of_losses_is_the_rendering_of_their_records_and_ends_at_the
     runs = list(Runs(ROOT / losses_picture.RECORDS).read().values())
     picture = (ROOT / losses_picture.PICTURE).read_text()
     assert picture == losses_picture.render(runs)
-    page = _table("docs/choosing.md", "| loss | letter, 40 % |")
+    page = _table("docs/lab/choosing.md", "| loss | letter, 40 % |")
     shown = {"trimmed CE": "ce+trim", "NCE+AGCE": "nce+agce", "GCE": "gce", "cross-entropy": "ce"}
     shown["MGCE, beta 1.05"] = "mgce 1.05"
     assert set(shown) == {name for _, _, name, *_ in losses_picture.LINES}

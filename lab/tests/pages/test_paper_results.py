@@ -84,7 +84,7 @@ def test_numbers_of_the_page_are_those_of_the_tables(rendered):
             *(f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}" for values in percent),
             str(right),
         ]
-    lines = (RESULTS.parents[1] / "docs" / "paper.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS.parents[1] / "docs" / "lab" / "paper.md").read_text(encoding="utf-8").splitlines()
     begins = next(place for place, line in enumerate(lines) if line.startswith("| MGCE on letter, 40 % wrong |"))
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[begins + 2 : begins + 7]]
     assert {name: values for name, *values in cells} == expected
@@ -98,7 +98,7 @@ def test_few_wrong_labels_on_the_page_on_choosing_are_those_of_the_tables(render
     cells = {
         (row["dataset"], row["η"], row["method"]): row["accuracy"].split(" ")[0] for row in results["table3"].cells
     }
-    lines = (RESULTS.parents[1] / "docs" / "choosing.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS.parents[1] / "docs" / "lab" / "choosing.md").read_text(encoding="utf-8").splitlines()
     at = next(place for place, line in enumerate(lines) if line.startswith("| | letter, right |")) + 2
     columns = [(dataset, rate) for dataset in ("letter", "covertype_sample") for rate in ("0", "0.2")]
     for line, method in zip(lines[at : at + 2], ("mgce", "ce"), strict=True):
@@ -111,7 +111,7 @@ def test_few_wrong_labels_on_the_page_on_choosing_are_those_of_the_tables(render
 
 def test_the_accuracies_on_mnist_of_the_page_are_those_of_the_records():
     """Its table of three ways to scale and to split MNIST, with 40 % wrong labels."""
-    lines = (RESULTS.parents[1] / "docs" / "paper.md").read_text(encoding="utf-8").splitlines()
+    lines = (RESULTS.parents[1] / "docs" / "lab" / "paper.md").read_text(encoding="utf-8").splitlines()
     rows = [line.strip("|").split("|") for line in lines[lines.index("|---|---|---|---|---|") + 1 :][:4]]
     shown = {row[0].split(",")[0].strip(): [cell.strip() for cell in row[2:]] for row in rows}
     for column, folder in enumerate((RESULTS, TEST_ROWS, PIXELS)):

@@ -62,7 +62,7 @@ def test_the_hyperparameters_of_the_committed_records_are_those_of_today(folder)
         assert plain(found) == made["hyperparameters"], run.name
 
 
-# The columns of the figures of docs/choosing.md: folder of the records, data set, noise, and column of their table.
+# The columns of the figures of docs/lab/choosing.md: folder of records, data set, noise, and column of their table.
 FIGURES = {
     "letter, 40 %": ("losses", "letter", None, "at_chosen"),
     "adult, 40 %": ("losses", "adult", None, "at_chosen"),
@@ -120,7 +120,7 @@ def test_the_figures_by_which_to_choose_are_those_of_the_records(tables, begins,
 
     Not with an L1 penalty, whose size is the best by the test.
     """
-    columns, rows = table("docs/choosing.md", begins)
+    columns, rows = table("docs/lab/choosing.md", begins)
     assert len(columns) == width and set(columns) <= set(FIGURES)
     rows = {loss.strip("`"): cells for loss, cells in rows.items()}
     assert {"ce, L1", "mgce 1.05, L1"} < set(rows)
@@ -133,7 +133,7 @@ def test_the_figures_by_which_to_choose_are_those_of_the_records(tables, begins,
 
 
 def test_what_beta_does_on_all_images_is_what_the_records_say(tables):
-    columns, rows = table("docs/choosing.md", "| | MNIST, 20 % |")
+    columns, rows = table("docs/lab/choosing.md", "| | MNIST, 20 % |")
     assert set(rows) == {"`mgce 1.05`", "`mgce 1.4`", "`ce`"}
     for place, column in enumerate(columns):
         records = measured(tables, column)
@@ -145,11 +145,11 @@ def test_what_beta_does_on_all_images_is_what_the_records_say(tables):
 
 
 def test_how_far_trimming_is_behind_is_what_the_records_say(tables):
-    columns, rows = table("docs/choosing.md", "| trimmed | columns | at most 2.5 behind |")
+    columns, rows = table("docs/lab/choosing.md", "| trimmed | columns | at most 2.5 behind |")
     for name, loss in (("cross-entropy", "ce+trim"), ("MGCE", "mgce+trim 1.05")):
         behind = {}
         for begins in ("| loss | letter, 40 % |", "| loss | 2,000 of MNIST, 20 % |"):
-            of_page, all_rows = table("docs/choosing.md", begins)
+            of_page, all_rows = table("docs/lab/choosing.md", begins)
             compared = {name.strip("`"): cells for name, cells in all_rows.items() if ", L1" not in name}
             for place, column in enumerate(of_page):
                 values = shown(compared, place)
@@ -169,7 +169,7 @@ def test_which_loss_to_trim_is_what_the_records_say(tables):
             ahead[column] = values["mgce+trim 1.05"] - values["ce+trim"]
     many = [difference for column, difference in ahead.items() if column.startswith(("MNIST", "FashionMNIST"))]
     few = [difference for column, difference in ahead.items() if "000 of" in column]
-    _, rows = table("docs/choosing.md", "| | least | most |")
+    _, rows = table("docs/lab/choosing.md", "| | least | most |")
     for name, differences in (("60,000 images, four columns", many), ("few images, seven columns", few)):
         assert list(map(float, rows[name])) == pytest.approx([min(differences), max(differences)], abs=0.051)
     assert len(many) == 4 and len(few) == 7 and max(few) < 0 < ahead["letter, 40 %"]
@@ -182,7 +182,7 @@ def of_reduced(tables, dataset, noise):
 
 
 def test_shares_to_trim_are_those_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| left out | 20 % |")
+    columns, rows = table("docs/lab/choosing.md", "| left out | 20 % |")
     rates = pd.read_csv(tables("losses") / "rates.csv").set_index(["dataset", "loss"])["at_chosen"]
     even, confused = (of_reduced(tables, "mnist", f"{kind} 0.4")["last"] for kind in ("symmetric", "asymmetric"))
     sources = [
@@ -200,7 +200,7 @@ def test_shares_to_trim_are_those_of_the_records(tables):
 
 
 def test_sizes_of_a_penalty_are_those_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| size | 0 | 0.0003 |")
+    columns, rows = table("docs/lab/choosing.md", "| size | 0 | 0.0003 |")
     frame = pd.read_csv(tables("losses-training") / "training.csv")
     frame = frame[(frame["noise"] == "symmetric 0.4") & ((frame["l1"] > 0) | (frame["setting"] == "reduced"))]
     datasets = {"2,000 of MNIST": "mnist", "2,000 of FashionMNIST": "fashion_mnist", "5,000 of CIFAR-10": "cifar10"}
@@ -214,7 +214,7 @@ def test_sizes_of_a_penalty_are_those_of_the_records(tables):
 
 
 def test_calibration_after_a_penalty_is_that_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| ANL-CE | trimmed MGCE |")
+    columns, rows = table("docs/lab/choosing.md", "| ANL-CE | trimmed MGCE |")
     frame = pd.read_csv(tables("losses-p1") / "p1.csv").set_index(["dataset", "noise", "loss"])["ece_h"]
     (first, others), *_ = rows.items()
     losses = ["anl-ce", "mgce+trim 1.05", "nce+agce", "mgce 1.05, L1 0.0003", "ce, L1 0.001"]
@@ -224,8 +224,8 @@ def test_calibration_after_a_penalty_is_that_of_the_records(tables):
 
 
 def test_when_a_threshold_begins_and_the_best_epoch_are_those_of_the_records(tables):
-    _, rows = table("docs/choosing.md", "| MGCE, the threshold begins after |")
-    _, best = table("docs/choosing.md", "|  | SCE | NCE+AGCE |")
+    _, rows = table("docs/lab/choosing.md", "| MGCE, the threshold begins after |")
+    _, best = table("docs/lab/choosing.md", "|  | SCE | NCE+AGCE |")
     losses = ["sce", "nce+agce", "ce+trim", "ce", "mgce 1.05"]
     for name, dataset in (("2,000 of MNIST", "mnist"), ("5,000 of CIFAR-10", "cifar10")):
         frame = of_reduced(tables, dataset, "symmetric 0.4")
@@ -236,7 +236,7 @@ def test_when_a_threshold_begins_and_the_best_epoch_are_those_of_the_records(tab
 
 
 def test_accuracies_on_letter_by_learning_rate_are_those_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| loss | 0.003 | 0.01 | 0.03 |")
+    columns, rows = table("docs/lab/choosing.md", "| loss | 0.003 | 0.01 | 0.03 |")
     frame = pd.read_csv(tables("losses") / "rates.csv")
     frame = frame[frame["dataset"] == "letter"].set_index("loss")
     losses = ["sce", "mgce+rce 1.4", "mgce+trim 1.05", "mgce 1.05", "mgce+scale 1.4", "ce"]
@@ -450,7 +450,7 @@ def selected(tables):
 
 
 def test_what_is_stopped_by_noisy_labels_is_that_of_the_records(tables):
-    columns, rows = table("docs/choosing.md", "| accuracy at the chosen epoch |")
+    columns, rows = table("docs/lab/choosing.md", "| accuracy at the chosen epoch |")
     frame = selected(tables)["stopped"].unstack("dataset")
     losses = {"trimmed cross-entropy": "ce, trim", "trimmed MGCE": "mgce 1.05, trim"}
     for name in rows:
@@ -468,7 +468,7 @@ def test_what_is_stopped_by_noisy_labels_is_that_of_the_records(tables):
 def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tables):
     better, left_out, trained = {}, set(), set()
     for begins in ("| loss | letter, 40 % |", "| loss | 2,000 of MNIST, 20 % |"):
-        columns, rows = table("docs/choosing.md", begins)
+        columns, rows = table("docs/lab/choosing.md", begins)
         rows = {loss.strip("`") for loss in rows}
         for column in columns:
             values = {loss: value for loss, value in measured(tables, column).items() if ", L1" not in loss}
@@ -481,5 +481,5 @@ def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tab
         ("adult, 40 %", "poly-1"): pytest.approx(82.2, abs=0.051),
         ("2,000 of MNIST, 40 %", "ce+trunc, epoch 2"): pytest.approx(95.2, abs=0.051),
     }
-    said = re.search(r"shows (\d+) more of the (\d+) losses", (COMMITTED.parent / "docs/choosing.md").read_text())
+    said = re.search(r"shows (\d+) more of the (\d+) losses", (COMMITTED.parent / "docs/lab/choosing.md").read_text())
     assert said.groups() == (f"{len(left_out)}", f"{len(trained)}") and trained <= set(LOSSES)

@@ -29,7 +29,7 @@ from mgce_lab.images.square_images import Pixels, as_pixels, squared, with_chann
 FORMAT = 1  # of the file
 ARCHITECTURE = "convnet2"
 # Adam's learning rate, the rows of a step, and the pixels by which colour images are shifted: those of the networks in
-# docs/training-loops.md, by which the recipes were compared.
+# docs/lab/training-loops.md, by which the recipes were compared.
 LR, BATCH_SIZE, SHIFT = 0.001, 64, 2
 AT_ONCE = 500  # rows that are predicted together
 

@@ -1,4 +1,4 @@
-"""How often certificates and prediction sets miss: `mgce_lab.soak.certificates` draws and writes docs/certificates.md.
+"""How often certificates and prediction sets miss: `mgce_lab.soak.certificates` draws, and writes a page of the lab.
 
 Each cell is one kind of certificate at one k, n and delta. A draw makes a sample of a finite world whose truth is known
 by enumeration, and asks the public function. Cells grow in blocks of draws, each with its own seed, and are stored in

@@ -1,8 +1,7 @@
-"""The measured part of docs/certificates.md: a table of misses, one of widths, and a picture of each kind."""
+"""The measured part of docs/lab/certificates.md: tables of misses and of widths."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +10,17 @@ from scipy import stats
 DOCS = Path(__file__).parents[4] / "docs"
 START, END = "<!-- measured -->", "<!-- /measured -->"
 RARE = 1e-3  # probability of so many misses of a valid bound, below which a cell is beyond
-UNDRAWN = "instance-"  # kinds without a picture: it would repeat that of the same certificate under other noise
 STRENGTHS = (0.0, 0.5, 1.0)  # from noise by class alone to noise that grows with the model's uncertainty
 BY_ROW = ("instance-rate", "instance-transition")  # kinds whose condition is false at every strength but 0
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00")
 
 
 def write(record: dict[str, Any], kinds: dict[str, str]) -> None:
-    """Write the tables and pictures of a record; `kinds` has a title for each kind."""
+    """Write the tables of a record; `kinds` has a title for each kind."""
     # The record also keeps cells of kinds that are gone.
     drawn = {name: cell for name, cell in record.items() if cell["draws"] and name.split("/")[0] in kinds}
     found = [kind for kind in kinds if any(name.startswith(f"{kind}/") for name in drawn)]
-    shown = [kind for kind in found if not kind.startswith(UNDRAWN)]
-    for kind in shown:
-        picture(drawn, kind, kinds[kind])
     parts = [misses(drawn, kinds, found), broken(drawn, kinds), widths(drawn, kinds, found)]
-    parts += [f"![{kinds[kind]}](images/certificate-{kind}.svg)" for kind in shown]
-    page = DOCS / "certificates.md"
+    page = DOCS / "lab" / "certificates.md"
     before, rest = page.read_text().split(START)
     page.write_text(before + START + "\n\n" + "\n\n".join(parts) + "\n\n" + END + rest.split(END)[1])
 
@@ -51,8 +44,8 @@ def allowed(cell: dict[str, Any], delta: float) -> float:
 def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Return the table of misses."""
     lines = [
-        "| kind | k | draws a cell | delta 0.01 | delta 0.05 | delta 0.2 | cells beyond |",
-        "|---|---|---|---|---|---|---|",
+        "| kind | delta 0.01 | delta 0.05 | delta 0.2 | cells beyond |",
+        "|---|---|---|---|---|",
     ]
     total = wrong = 0
     for kind in found:
@@ -63,10 +56,7 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
         for delta in (0.01, 0.05, 0.2):
             rates = [c["misses"] / c["draws"] for (_, _, d), c in own.items() if d == delta]
             shares.append(f"{max(rates):.3f}" if rates else "")
-        draws = sorted({cell["draws"] for cell in own.values()})
-        span = f"{draws[0]}" if len(draws) == 1 else f"{draws[0]} to {draws[-1]}"
-        classes = ", ".join(map(str, sorted({k for k, _, _ in own})))
-        lines.append(f"| {kinds[kind]} | {classes} | {span} | {' | '.join(shares)} | {many} of {len(own)} |")
+        lines.append(f"| {kinds[kind]} | {' | '.join(shares)} | {many} of {len(own)} |")
     draws = sum(cell["draws"] for cell in record.values())
     return f"{total} cells, {draws:,} draws; {wrong} cells beyond.\n\n" + "\n".join(lines)
 
@@ -125,36 +115,3 @@ def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
         own_truth = "" if kind.startswith("sets") else f"{truth:.3f}"
         lines.append(f"| {kinds[kind]} | {n:,} | {own_truth} | {ours:.3f} | {others} |")
     return "\n".join(lines)
-
-
-def picture(record: dict[str, Any], kind: str, title: str) -> None:
-    """Draw the mean bound by n for each k on the left, and misses by delta on the right."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams["svg.hashsalt"] = "certificates"
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    own = cells(record, kind)
-    for colour, k in zip(COLOURS, sorted({k for k, _, _ in own}), strict=False):
-        sizes = sorted(n for kk, n, d in own if kk == k and d == 0.05)
-        mean = [own[k, n, 0.05]["sums"]["bound"] / own[k, n, 0.05]["draws"] for n in sizes]
-        left.plot(sizes, mean, "o-", color=colour, label=f"k = {k}")
-        if not kind.startswith("sets"):
-            truth = own[k, sizes[-1], 0.05]
-            left.axhline(truth["sums"]["truth"] / truth["draws"], color=colour, lw=0.8, ls="--")
-        for n in sizes:
-            deltas = [d for kk, nn, d in sorted(own) if (kk, nn) == (k, n)]
-            shares = [max(own[k, n, d]["misses"] / own[k, n, d]["draws"], 1e-3) for d in deltas]
-            right.plot(deltas, shares, "o", color=colour, ms=4, alpha=0.7)
-    left.set(
-        xscale="log", xlabel="examples n", ylabel="size of a set" if kind.startswith("sets") else "bound, delta .05"
-    )
-    if kind.startswith("sets"):
-        left.set_yscale("log")
-    right.plot([0.008, 0.25], [0.008, 0.25], "k--", lw=0.8)
-    right.set(xscale="log", yscale="log", xlabel="delta", ylabel="share of misses (none: .001)")
-    left.legend(frameon=False, fontsize=8)
-    figure.suptitle(title, fontsize=10)
-    path = DOCS / "images" / f"certificate-{re.sub('[^a-z-]', '', kind)}.svg"
-    figure.savefig(path, metadata={"Date": None})

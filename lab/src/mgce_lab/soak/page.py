@@ -12,9 +12,9 @@ from mgce_lab.soak.measure import QUANTITIES
 from mgce_lab.soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 from mgce_lab.studies.markdown import machine_line, table
 
-RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/reliability.md")
+RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/lab/reliability.md")
+LATER = " The kernels were changed since; the remark of the record says how, and what was tried again."
 MAIN = ("t", "loss", "h", "p", "gradient")
-ADDED = " This family of rows was added after the run, so the run did not try it."
 Results = dict[str, Any]
 
 
@@ -36,20 +36,19 @@ def render(results: Results) -> str:
     """Return the page as Markdown; nothing in it is a number that was not measured."""
     over = ", ".join(results["failures"])
     parts = [
-        "# Reliability",
-        "We tried to make the library fail in five ways: difficult logits, damaged files, faults of the system, load, "
-        "and wrong changes of its source. This page says what was tried in each way, how often, and what happened.",
+        "# Reliability, measured",
+        "This page supports [Reliability](../reliability.md).",
         "## No wrong numbers",
         f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
         "difficult logits. The results of every backend were compared with the true values. The true values come from "
-        "separate code in extended precision (80 bits), which proves each root by an interval around it. "
+        "separate code in extended precision (80 bits). "
         + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
         f"`python -m mgce_lab.soak numerics --rows {results['planned']} --record` measures all errors "
         "again and writes this "
         "page. After an interruption, the same command continues."
         + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
-        + (f" {results['remark']}" if "remark" in results else ""),
+        + (LATER if "remark" in results else ""),
         "### Worst errors",
         "Each cell is the largest error in any row of logits, in units of eps: the spacing of floating-point numbers "
         "at 1 in the dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what "
@@ -63,29 +62,30 @@ def render(results: Results) -> str:
         "and computed few rows.\n"
         "- h and p have one implementation, shown under `torch`.",
         "### What was measured, and what is allowed",
-        "In the table of limits, f are the logits of a row and y is the label. phi is the [normalizer](numerics.md), "
+        "In this table f are the logits of a row and y is the label. phi is the [normalizer](../numerics.md), "
         "and t = phi + max f is the root of its equation. h and p are the two probability vectors of MGCE. e_y is the "
         "vector that is 1 at the label and 0 elsewhere. An error of d in the table means d eps.",
-        _limits(),
+        _limits(results),
         "### What was tried",
         _shares(results),
-        "\n".join(_described(name) + ("" if _tried(name, results) else ADDED) for name in FAMILIES),
+        "`mgce_lab.soak.families` describes each family of rows of logits." + _added(results),
         "The table shows the largest error in each family of rows, and the backend that made this error:",
         _by_family(results),
-        "### The worst rows",
-        "`python -m mgce_lab.soak numerics --replay CASE` computes a case again. The name of a case "
-        "contains its family, dtype, "
-        "number of rows, number of classes, beta and seed.",
-        _worst_rows(results),
         *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _limits() -> str:
-    lines = ["| quantity | at most | meaning | reason |", "|---|---:|---|---|"]
-    for name, (limit, meaning, reason) in QUANTITIES.items():
-        cells = (text.replace("|", "\\|") for text in (f"**{name}**", f"{limit:g}", meaning, reason))
+def _limits(results: Results) -> str:
+    lines = ["| quantity | at most | worst | meaning |", "|---|---:|---:|---|"]
+    for name, (limit, meaning, _) in QUANTITIES.items():
+        errors = [one["error"] for where, one in results["worst"].items() if where.split("/")[2] == name]
+        cells = (
+            f"**{name}**",
+            f"{limit:g}",
+            _number(max(errors)) if errors else "",
+            meaning.partition(";")[0].replace("|", "\\|"),
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -93,18 +93,19 @@ def _limits() -> str:
 def _by_backend(results: Results) -> str:
     rows = []
     for backend_and_dtype, tried in results["counts"].items():
-        errors = [results["worst"].get(f"{backend_and_dtype}/{quantity}") for quantity in QUANTITIES]
+        errors = [results["worst"].get(f"{backend_and_dtype}/{quantity}") for quantity in MAIN]
         shown = ["" if worst is None else _number(worst["error"]) for worst in errors]
         rows.append([backend_and_dtype.replace("/", ", "), f"{tried:,}", *shown])
-    return table(["backend, dtype", "rows", *QUANTITIES], rows)
+    return table(["backend, dtype", "rows", *MAIN], rows)
 
 
 def _tried(family: str, results: Results) -> bool:
     return any(where.split("/")[0] == family for where in results["families"])
 
 
-def _described(family: str) -> str:
-    return f"* `{family}`: {' '.join(str(FAMILIES[family].__doc__).split())}"
+def _added(results: Results) -> str:
+    later = ", ".join(f"`{name}`" for name in FAMILIES if not _tried(name, results))
+    return f" Added after the run, and not tried by it: {later}." if later else ""
 
 
 def _shares(results: Results) -> str:
@@ -115,8 +116,7 @@ def _shares(results: Results) -> str:
         f"{table(['classes', 'share of the rows'], sizes)}\n\n"
         f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
         f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
-        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows. These are the families of "
-        f"rows of logits:"
+        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows."
     )
 
 
@@ -127,16 +127,6 @@ def _by_family(results: Results) -> str:
         shown = ["" if worst is None else f"{_number(worst['error'])}, {worst['backend']}" for worst in errors]
         rows.append([name, *shown])
     return table(["family", *MAIN], rows)
-
-
-def _worst_rows(results: Results) -> str:
-    worst: Results = {}
-    for where, record in results["worst"].items():
-        quantity = where.split("/")[2]
-        if record["error"] >= worst.get(quantity, record)["error"]:
-            worst[quantity] = record
-    rows = [[name, _number(w["error"]), w["backend"], f"`{w['case']}`", str(w["row"])] for name, w in worst.items()]
-    return table(["quantity", "worst", "backend", "case", "row"], rows)
 
 
 def _number(error: float) -> str:

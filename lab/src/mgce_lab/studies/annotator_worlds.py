@@ -2,7 +2,7 @@
 
 `python -m mgce_lab.studies.annotator_worlds` draws labels whose right classes are known, and asks `find_consensus`. A
 world is an entry of `results/annotators/worlds.json`; one that has enough draws is not drawn again. The table of
-`docs/annotators.md` is written anew.
+`docs/lab/annotators.md` is written anew.
 """
 
 from __future__ import annotations

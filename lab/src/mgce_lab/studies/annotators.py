@@ -4,7 +4,7 @@
 y) of the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows have 3, 2 and
 1.6 labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N made tables. CROWDLAB
 needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of `results/annotators/cells.jsonl`: a run
-that is stopped goes on where it was. `--page` writes the tables of `docs/annotators.md`.
+that is stopped goes on where it was. `--page` writes the tables of `docs/lab/annotators.md`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mgce_lab.studies.made_annotators import made_table
 from mgce_lab.studies.markdown import table
 
 ROOT = Path(__file__).parents[4]
-RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "annotators.md"
+RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "lab" / "annotators.md"
 OURS = "ConsensusClassifier"
 KEEPS = (3.0, 2.0, 1.6)
 CROWDKIT = {"crowd-kit Dawid-Skene": "DawidSkene"}
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
     parser.add_argument("--asking", type=int, nargs="*", default=list(range(1, SETS + 1)), help="sets of item asking")
     parser.add_argument("--made", type=int, default=0, help="number of made tables")
-    parser.add_argument("--page", action="store_true", help="write the tables of docs/annotators.md")
+    parser.add_argument("--page", action="store_true", help="write the tables of docs/lab/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     lines = Lines(RESULTS, "data", "number", "part", "keep")

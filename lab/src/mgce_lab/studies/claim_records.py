@@ -22,12 +22,15 @@ from mgce_lab.engine.significance import Summary, difference_of_means
 from mgce_lab.engine.store import Runs
 from mgce_lab.paper.agreement import PAPER_SEEDS, judge
 from mgce_lab.paper.published import published_row
+from mgce_lab.soak.certificates import KINDS
+from mgce_lab.soak.hardness import BAD
 from mgce_lab.studies import cells as cells_of
 from mgce_lab.studies import demo_seeds, loop, loop_page, tables_page, unseen_page
 from mgce_lab.studies.cells import OURS, Cells
 
 ROOT = Path(__file__).parents[4]
 RESULTS = ROOT / "results"
+TRIED = ("numerics", "files", "faults")  # of docs/reliability.md
 COUNTED = RESULTS / "claims" / "claims.txt"  # which `mgce_lab.studies.paper_claims` writes
 RATES, P1, REDUCED = (
     f"results/{name}" for name in ("losses/rates.txt", "losses-p1/p1.txt", "losses-reduced/reduced.txt")
@@ -74,6 +77,38 @@ def marked(text: str, *names: str) -> list[str]:
 def lines(path: str | Path) -> list[dict[str, Any]]:
     """Return records, one a line."""
     return [json.loads(line) for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]
+
+
+def false_at_most(row: str, _: str) -> float:
+    """Return in percent how often the bounds of a row of docs/certificates.md were false at most, at delta 0.05."""
+    people = json.loads((RESULTS / "certificates" / "human-noise.json").read_text())["cells"]
+    if "stated right" in row:
+        return 100 * max(cell[f"{name}: condition false"] for cell in people for name in ("rate", "T"))
+    if row.startswith("300"):
+        return 100 * max(width["false"] for cell in people for width in cell["widths"] if width["looked up"] == 300)
+    cells = json.loads((RESULTS / "certificates" / "cells.json").read_text())
+    own = {name: cell for name, cell in cells.items() if name.split("/")[0] in KINDS and name.endswith("/0.05")}
+    return 100 * max(cell["misses"] / cell["draws"] for cell in own.values() if cell["draws"])
+
+
+def attempts(row: str, column: str) -> float:
+    """Return how often something was tried of docs/reliability.md, or how often it failed."""
+    found = {name: json.loads((RESULTS / "reliability" / f"{name}.json").read_text()) for name in TRIED}
+    if row.startswith("rows"):
+        counted = (found["numerics"]["rows"], len(found["numerics"]["failures"]))
+    elif row.startswith("damaged"):
+        readers = found["files"]["after"]["readers"].values()
+        parts = [part for one in readers for part in (one, one.get("guided")) if part]
+        counted = (sum(one["files"] for one in parts), sum(one["outcomes"].get(bad, 0) for one in parts for bad in BAD))
+    else:
+        commands = found["faults"]["after"]["commands"].values()
+        counted = (sum(one["kills"] + one["full disks"] for one in commands), sum(len(one["bad"]) for one in commands))
+    return counted[column != "how often"]
+
+
+def unseen_tables() -> int:
+    """Return on how many tables that nothing was chosen on every method was measured."""
+    return len({cell[0] for cell in unseen_page.whole_tables(lines(unseen_page.RESULTS))[0]})
 
 
 # The protocols: the tables that `mgce-lab report` renders from the records, as a test of them compares.
@@ -300,7 +335,7 @@ def of_features(key: str, model: str = "MGCEEmbeddingClassifier") -> list[float]
 
 def first_on_features() -> bool:
     """Return whether our head has the best mean rank of the six models on the page."""
-    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \|$", page("docs/embeddings.md").split("## ")[0], re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \|$", page("docs/lab/embeddings.md").split("## ")[0], re.MULTILINE)
     return len(rows) == 6 and min(rows, key=lambda row: float(row[1]))[0] == "MGCEEmbeddingClassifier"
 
 

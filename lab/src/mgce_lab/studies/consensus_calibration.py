@@ -3,7 +3,7 @@
 `python -m mgce_lab.studies.consensus_calibration --features FOLDER --cifarn FOLDER --made 8` reads what
 `mgce_lab.studies.annotators` reads. The rows are those on which the last step of the consensus was developed: the first
 set, and rows of CIFAR-10 that are in none of the five sets. Each finished cell is a line of
-`results/annotators/calibration.jsonl`. `--page` writes the table of `docs/annotators.md`.
+`results/annotators/calibration.jsonl`. `--page` writes the table of `docs/lab/annotators.md`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--features", type=Path, help="folder of train-A-B-128.npz")
     parser.add_argument("--cifarn", type=Path, help="folder of CIFAR-10_human.pt")
     parser.add_argument("--made", type=int, default=0, help="number of made tables")
-    parser.add_argument("--page", action="store_true", help="write the table of docs/annotators.md")
+    parser.add_argument("--page", action="store_true", help="write the table of docs/lab/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     lines = Lines(RESULTS, "data", "number")

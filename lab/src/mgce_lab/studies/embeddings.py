@@ -3,7 +3,7 @@
 `python -m mgce_lab.studies.embeddings --features FOLDER --cifarn FOLDER` reads parts `train-A-B-128.npz` (arrays x and
 y) of the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows are trained
 on; the rows from 30,000 with their right labels are the test. A run that is stopped goes on where it was; each fit is a
-line of `results/embeddings/SET.jsonl`. `--page` writes `docs/embeddings.md` of the lines that are there.
+line of `results/embeddings/SET.jsonl`. `--page` writes `docs/lab/embeddings.md` of the lines that are there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mgce_lab.studies.embedding_models import MODELS, OURS, SUSPECTS, Split, dif
 from mgce_lab.studies.markdown import table
 
 ROOT = Path(__file__).parents[4]
-RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "embeddings.md"
+RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "lab" / "embeddings.md"
 ROWS, SETS, TEST_FROM = 6000, 5, 30_000
 DEVELOPED_ON = 3  # the set that was used for development
 WORDS = ("none of", "one of", "two of", "three of", "four of", "all")  # numbers of sets
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--noises", nargs="+", default=list(NOISES), choices=list(NOISES))
-    parser.add_argument("--page", action="store_true", help="write docs/embeddings.md")
+    parser.add_argument("--page", action="store_true", help="write docs/lab/embeddings.md")
     options = parser.parse_args()
     if options.features is not None:
         if options.cifarn is None:
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def whole_page() -> str:
-    """Return docs/embeddings.md: pictures, texts, and time and memory."""
+    """Return docs/lab/embeddings.md: pictures, texts, and time and memory."""
     parts = [page(records()), embeddings_text.section(), embeddings_growth.section()]
     return "\n".join(part for part in parts if part)
 
@@ -111,7 +111,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def page(lines: list[dict[str, Any]]) -> str:
-    """Return the part of docs/embeddings.md on pictures."""
+    """Return the part of docs/lab/embeddings.md on pictures."""
     cells = {(line["noise"], line["model"], line["set"]): line for line in lines}
     names = [name for name in MODELS if any(line["model"] == name for line in lines)]
     sets = sorted({line["set"] for line in lines})

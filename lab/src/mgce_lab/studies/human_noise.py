@@ -3,7 +3,7 @@
 `python -m mgce_lab.studies.human_noise EMBEDDINGS CIFARN` reads the folders of `mgce_lab.studies.cifar10n`, and draws
 samples of its worlds. Each finished cell is written to results/certificates/human-noise.json. A second call goes on
 where the first stopped, and measures anew what has fewer draws than asked for. `--page` writes the table of
-docs/certificates.md, and the sentence below it.
+docs/lab/certificates.md, and the sentence below it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mgce_lab.studies.markdown import table, write_between
 
 LOOKED_UP = (50, 300)
 OUT = Path(__file__).parents[4] / "results" / "certificates" / "human-noise.json"
-PAGE = Path(__file__).parents[4] / "docs" / "certificates.md"
+PAGE = Path(__file__).parents[4] / "docs" / "lab" / "certificates.md"
 BEGIN, END = "<!-- human noise -->\n", "<!-- /human noise -->\n"
 DELTA = 0.05
 CELLS = "label set, model"
@@ -34,6 +34,7 @@ COLUMNS = (
     "T: refused",
     "drawn from T: refused",
 )
+SHOWN = COLUMNS[:-1]  # on the page
 BOUNDS = ("mean bound", "Clopper-Pearson", "PPI++", "at every look", "at every look, these rows alone")
 OURS_FALSE = ("false", "at every look false")  # of `certify` with checked rows, without and with `anytime`
 LEVEL = 0.05  # of the tests that a share is above delta, all together
@@ -149,16 +150,16 @@ def sentence(cells: list[dict[str, Any]]) -> str:
 
 
 def render(cells: list[dict[str, Any]]) -> str:
-    """Return the table of docs/certificates.md, and the sentence below it."""
+    """Return the table of docs/lab/certificates.md, and the sentence below it."""
     shown = ("false", "mean bound", "Clopper-Pearson")
     columns = (f"{m} looked up: {name}" for m in LOOKED_UP for name in shown)
-    header = [CELLS, *COLUMNS, "samples with looked-up rows", *columns]
+    header = [CELLS, *SHOWN, *columns]
     rows = []
     for c in cells:
         widths = {w["looked up"]: w for w in c["widths"]}
         means = [widths[m][name] for m in LOOKED_UP for name in shown]
-        stated = [f"{c[name]:.3f}" for name in COLUMNS]
-        rows.append([c[CELLS], *stated, f"{c['looks']:,}", *(f"{value:.3f}" for value in means)])
+        stated = [f"{c[name]:.3f}" for name in SHOWN]
+        rows.append([c[CELLS], *stated, *(f"{value:.3f}" for value in means)])
     return f"{table(header, rows)}\n\n{sentence(cells)}"
 
 

@@ -3,7 +3,7 @@
 `python -m mgce_lab.studies.human_sets EMBEDDINGS CIFARN` reads the folders of `mgce_lab.studies.cifar10n`, and draws
 samples of 3,000 rows of its worlds. Sets are calibrated on the labels of people, with nothing stated or with the true
 T; on rows whose right labels are looked up; and on all right labels. The results are written to
-results/certificates/sets.json, and `--page` writes the table of docs/certificates.md.
+results/certificates/sets.json, and `--page` writes the table of docs/lab/certificates.md.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _summary(name: str, values: Any) -> dict[str, Any]:
 
 
 def render(cells: list[dict[str, Any]]) -> str:
-    """Return the table of docs/certificates.md."""
+    """Return the table of docs/lab/certificates.md."""
     digits = {"mean coverage": 3, "coverage below 0.9": 2, "mean number of classes": 2}
     rows = [[f"{c[name]:.{digits[name]}f}" if name in digits else c[name] for name in HEADER] for c in cells]
     return table(HEADER, rows)

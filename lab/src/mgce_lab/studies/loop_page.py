@@ -89,7 +89,7 @@ class Results:
 def page(
     records: Sequence[Record], development: Sequence[Record], unseen: Sequence[Record], settings: Sequence[Record]
 ) -> str:
-    """Return docs/training-loops.md."""
+    """Return docs/lab/training-loops.md."""
     results = Results(records)
     untold = [recipe for recipe in results.recipes if "told" not in recipe and recipe != DEFAULT]
     means = {
@@ -141,12 +141,11 @@ def _start(results: Results) -> list[str]:
     return [
         "# Training loops on wrong labels",
         "",
-        "A network of your own, and labels of which some are wrong: which loss, which epoch, which weights? This page",
-        "shows what each choice is worth. `python -m mgce_lab.studies.loop --data-dir DATA` trains the networks of",
-        "which `results/loop` has no record, and writes this page.",
+        "This page supports [Which loss?](../choosing.md): what a loss, an epoch and an average of weights are worth.",
+        "`python -m mgce_lab.studies.loop --data-dir DATA` trains the networks of which `results/loop` has no record.",
         "",
         "A small network is trained for twenty epochs by Adam on four fifths of the rows.",
-        "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](own-data.md).",
+        "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
         "The default recipe was changed when results on the first seven columns were known.",
         "It then started T at 0.8. All its rows below are of today's start, 0.95.",
@@ -162,14 +161,6 @@ def _kept(results: Results, means: dict[str, float]) -> list[str]:
         [recipe, *(f"{results.mean(column, recipe, 'kept'):.1f}" for column in results.columns), f"{means[recipe]:.1f}"]
         for recipe in order
     ]
-    kinds = ("last", "checkpoint", "average")
-    each = [
-        [
-            recipe,
-            *(" / ".join(f"{results.mean(column, recipe, kind):.1f}" for kind in kinds) for column in results.columns),
-        ]
-        for recipe in order
-    ]
     return [
         "## What the keeper keeps",
         "",
@@ -178,12 +169,6 @@ def _kept(results: Results, means: dict[str, float]) -> list[str]:
         "All other recipes know nothing of the noise.",
         "",
         table(["recipe", *results.columns, "mean"], kept),
-        "",
-        "## Last epoch, best epoch, average of the weights",
-        "",
-        "Validation labels choose the epoch of the second and the third number.",
-        "",
-        table(["recipe", *results.columns], each),
         "",
     ]
 
@@ -294,10 +279,8 @@ def _unseen(results: Results) -> list[str]:
         "## Columns that nothing was chosen on",
         "",
         f"Networks were trained on these columns after the last change of the default (seeds: {len(results.seeds)}).",
-        "Before, a setting of the default was tried on them that was then dropped, for its results on the development",
-        "columns. `--unseen --keel-dir FOLDER` trains the networks.",
-        "Penbased, optdigits, satimage and vowel are files of KEEL, which states no licence, so none of their rows are",
-        "here. Rows of letter and MNIST are other ones than above.",
+        "Before, a setting was tried on them that was then dropped, for its results on the development columns.",
+        "`--unseen --keel-dir FOLDER` trains the networks. Rows of letter and MNIST are other ones than above.",
         "Pair noise gives 40 % of each class the label of the next class.",
         "",
         table(["column", *recipes, CHECKPOINT, f"{DEFAULT} minus checkpoint"], rows),
@@ -347,8 +330,7 @@ def _development(results: Results, settings: Sequence[Record]) -> list[str]:
         "",
         "Accuracies of what the keeper keeps, on the columns that the default recipe was chosen on.",
         "Means over two seeds.",
-        "The last two columns were added when one seed of the columns above was known: they have few images and many",
-        "classes, which were missing.",
+        "The last two columns were added when one seed of the columns above was known.",
         "",
         table(["recipe", *results.columns, "mean"], [row for _, row in sorted(rows, reverse=True)]),
         "",

@@ -1,4 +1,4 @@
-"""The section of docs/training-loops.md on the kind of noise, from its records."""
+"""The section of docs/lab/training-loops.md on the kind of noise, from its records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def records() -> dict[str, list[Record]]:
 
 
 def section() -> list[str]:
-    """Return the lines of docs/training-loops.md on the kind of noise."""
+    """Return the lines of docs/lab/training-loops.md on the kind of noise."""
     found = records()
     by_noise = {(one["noise"], one["network"]): one["kinds"] for one in found["simulated"]}
     draws, rows = (found["simulated"][0][name] for name in ("draws", "rows"))
@@ -58,7 +58,7 @@ def section() -> list[str]:
         "",
         "The next table shows what was said after one training by GCE, with 800 validation rows.",
         "`python -m mgce_lab.studies.noise_kind --data-dir DATA` trains the networks again. Every pair of classes that",
-        "was named was a true one. The allowance for errors was set while looking at FashionMNIST and CIFAR-10, not",
-        "MNIST. ",
+        "was named was a true one. The allowance for errors was set while looking at FashionMNIST and CIFAR-10.",
+        "",
         table(["wrong labels", *DATASETS.values()], real),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 from mgce_lab.studies.gpu import page as gpu_page
 from mgce_lab.studies.grid import BETAS
-from mgce_lab.studies.markdown import machine_line, table
+from mgce_lab.studies.markdown import machine_line, table, write_between
 
 CPU = Path("results/benchmarks/cpu.json")
 INTEL = Path("results/benchmarks/cpu-intel.json")  # the grid of an Intel processor, by the kernels of an earlier commit
@@ -16,7 +16,8 @@ GPU = Path("results/benchmarks/gpu")  # a file for each stage of `python -m mgce
 KERNELS = Path("results/benchmarks/kernel")  # a file for each instruction set, written by `mgce_lab.studies.against`
 NAMED = Path("results/benchmarks/named.json")  # written by `mgce_lab.studies.named`
 PROBS = Path("results/benchmarks/probs.json")  # written by `mgce_lab.studies.probs`
-PAGE = Path("docs/performance.md")
+PAGE, SHORT = Path("docs/lab/performance.md"), Path("docs/performance.md")
+BEGIN, END = "<!-- answer -->\n", "<!-- /answer -->"
 MGCE = "mgce"  # the loss of the grid, among those that `mgce_lab.studies.against` compares
 
 
@@ -34,21 +35,19 @@ def render(
     probabilities and what there is of a GPU.
     """
     parts = [
-        "# Performance",
-        _answer(results, kernels),
-        "A ratio compares the median times of forward and backward of two functions, which take turns within one run. "
-        "The logits are drawn from a normal distribution with standard deviation s, or 1 where no s is named. "
-        "`python -m mgce_lab.studies` measures all tables of this page again and writes the page. "
-        "A section of this page that was measured on another machine says so.",
+        "# Performance, measured",
+        "This page supports [Performance](../performance.md). A ratio compares the median times, forward and backward, "
+        "of two functions, which take turns within one run. The logits are drawn from a normal distribution with "
+        "standard deviation s, or 1 where no s is named. `python -m mgce_lab.studies` measures again.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
-        'Each cell divides the time of `mgce_loss(..., backend="cpu")` by the time of `F.cross_entropy`. A ratio below '
-        "1 means that `mgce_loss` is faster than `F.cross_entropy`. The last column was measured on an Intel Xeon, by "
-        "an earlier version of the kernels.",
+        'The time of `mgce_loss(..., backend="cpu")` over the time of `F.cross_entropy`: from the least to the most '
+        "over s of 0.01, 1, 3 and 10. The last column was measured on an Intel Xeon, by an earlier version of the "
+        "kernels.",
         _grid(results["grid"]["cells"], intel["cells"]),
         _summary(results["grid"]["summary"]),
-        "## Before and after",
-        _before_and_after(kernels, results["machine"]),
+        "## By instruction set",
+        _by_instructions(kernels, results["machine"]),
         "## Against other losses",
         "Each cell divides the time of another loss by the time of the fused kernel, at `beta=1.4`.",
         _peers(results["grid"]["peers"]),
@@ -71,21 +70,27 @@ def render(
     return "\n\n".join(parts) + "\n"
 
 
-def _answer(results: dict[str, Any], kernels: list[dict[str, Any]]) -> str:
+def answer(results: dict[str, Any], kernels: list[dict[str, Any]]) -> str:
     """Compare instruction sets on the same shapes and threads, then name what the grid has beyond them."""
     summary, grid = results["grid"]["summary"], results["grid"]["cells"]
     by_set = {run["machine"]["kernel"]: run for run in kernels}
     means = {name: run["means"]["this"] for name, run in by_set.items()}
     worst = {name: max(_shapes(run), key=lambda cell: cell["this"])["this"] for name, run in by_set.items()}
     shapes, threads = len(_shapes(by_set["avx2"])), by_set["avx2"]["machine"]["threads"]
+    threads_of_grid, more = results["machine"]["threads"], len(grid) - shapes
+    rows = [
+        [f"AVX2, {shapes} shapes, threads: {threads}", f"{means['avx2']:.2f}", f"{worst['avx2']:.2f}"],
+        [f"AVX-512, {shapes} shapes, threads: {threads}", f"{means['avx512']:.2f}", f"{worst['avx512']:.2f}"],
+        [
+            f"AVX-512, {more} shapes of 128,000 classes more, threads: {threads_of_grid}",
+            f"{summary['beta = 1.4, geometric mean']:.2f}",
+            f"{summary['beta = 1.4, worst cell']:.2f}",
+        ],
+    ]
     return (
-        f"On a CPU, the MGCE loss by the fused kernel takes {means['avx2']:.2f} of the time of `F.cross_entropy` by "
-        f"AVX2 instructions, which most processors have, and {means['avx512']:.2f} by AVX-512. These are geometric "
-        f"means over the same {shapes} shapes of the logits at `beta=1.4`, with threads: {threads}. For the slowest "
-        f"shape the ratios are {worst['avx2']:.2f} and {worst['avx512']:.2f}. With threads: "
-        f"{results['machine']['threads']}, and {len(grid) - shapes} shapes of 128,000 classes more, the mean by "
-        f"AVX-512 is {summary['beta = 1.4, geometric mean']:.2f} and the largest ratio "
-        f"{summary['beta = 1.4, worst cell']:.2f}."
+        "On a CPU, the MGCE loss by the fused kernel takes less time than `F.cross_entropy`, on average over shapes of "
+        "the logits. The table shows the ratio of times at `beta=1.4`. Most processors have "
+        "AVX2 instructions.\n\n" + table(["instructions", "geometric mean", "slowest shape"], rows)
     )
 
 
@@ -99,43 +104,46 @@ def _elsewhere(machine: dict[str, Any], first: dict[str, Any]) -> str:
 
 
 def _grid(cells: list[dict[str, Any]], intel: list[dict[str, Any]]) -> str:
-    rows = []
+    by_shape: dict[str, list[list[float]]] = {}
     for cell, other in zip(cells, intel, strict=True):
         base, times = cell["seconds"]["cross_entropy"], other["seconds"]
-        ratios = [f"{cell['seconds'][str(beta)] / base:.2f}" for beta in BETAS]
-        ratios.append(f"{times['1.4'] / times['cross_entropy']:.2f}")
-        rows.append([f"{cell['n']} x {cell['k']}", f"{cell['scale']:g}", f"{1e3 * base:.3f} ms", *ratios])
-    heads = [*(f"beta = {beta:g}" for beta in BETAS), "beta = 1.4, Intel"]
-    return table(["n x k", "s", "cross-entropy", *heads], rows)
+        ratios = [cell["seconds"][str(beta)] / base for beta in BETAS]
+        by_shape.setdefault(f"{cell['n']} x {cell['k']}", []).append([*ratios, times["1.4"] / times["cross_entropy"]])
+    rows = [
+        [shape, *(f"{min(column):.2f} to {max(column):.2f}" for column in zip(*found, strict=True))]
+        for shape, found in by_shape.items()
+    ]
+    return table(["n x k", *(f"beta = {beta:g}" for beta in BETAS), "beta = 1.4, Intel"], rows)
 
 
 def _summary(summary: dict[str, float]) -> str:
     return table(["ratio", "value"], [[name, f"{value:.2f}"] for name, value in summary.items()])
 
 
-def _before_and_after(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> str:
-    heads = [f"{when}, {_instructions(run)}" for run in kernels for when in ("before", "after")]
-    by_loss: dict[bool, list[list[str]]] = {True: [], False: []}
+def _by_instructions(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> str:
+    """Return ratios by shape, and by loss at the largest shape, for each instruction set."""
+    heads = [_instructions(run) for run in kernels]
+    of_grid: dict[str, list[list[float]]] = {}
+    of_loss: dict[str, list[str]] = {}
     for cells in zip(*(run["cells"] for run in kernels), strict=True):
-        first, ratios = cells[0], [f"{cell[name]:.2f}" for cell in cells for name in ("other", "this")]
-        is_grid, shape = first["loss"] == MGCE, f"{first['n']} x {first['k']}"
-        by_loss[is_grid].append([shape, f"{first['scale']:g}", *ratios] if is_grid else [first["loss"], shape, *ratios])
-    means = [f"{run['means'][name]:.2f}" for run in kernels for name in ("other", "this")]
-    by_loss[True].append(["geometric mean", "", *means])
+        ratios = [cell["this"] for cell in cells]
+        if cells[0]["loss"] == MGCE:
+            of_grid.setdefault(f"{cells[0]['n']} x {cells[0]['k']}", []).append(ratios)
+        else:
+            of_loss[cells[0]["loss"]] = [f"{ratio:.2f}" for ratio in ratios]  # the last shape is the largest
+    rows = [
+        [shape, *(f"{min(column):.2f} to {max(column):.2f}" for column in zip(*found, strict=True))]
+        for shape, found in of_grid.items()
+    ]
+    rows.append(["geometric mean", *(f"{run['means']['this']:.2f}" for run in kernels)])
     return "\n\n".join(
         (
-            "The next tables compare two versions of the kernels, by instructions that most processors have (AVX2) and "
-            "by AVX-512. The later version needs fewer instructions for a power, above all where the logits are nearly "
-            "equal. It solves two groups of rows in turns, and it checks the arguments of a call faster. "
-            "The earlier version, the later version and `F.cross_entropy` took turns. Each cell divides the time of a "
-            "loss by the time of `F.cross_entropy`. `python -m mgce_lab.studies.against FOLDER` compares "
-            "the present kernels "
-            "with the kernels in the `src` folder of another checkout." + _elsewhere(kernels[0]["machine"], machine),
-            "MGCE at `beta=1.4`:",
-            table(["n x k", "s", *heads], by_loss[True]),
-            "MGCE with further arguments, where `F.cross_entropy` has the same arguments, and other losses, all with "
-            "s = 1:",
-            table(["loss", "n x k", *heads], by_loss[False]),
+            "AVX2 instructions are those that most processors have. The first table shows MGCE at `beta=1.4`, from the "
+            "least to the most over s. The second shows other losses and further arguments, 512 x 1000 logits, s = 1. "
+            "`python -m mgce_lab.studies.against FOLDER` compares with the kernels of another checkout."
+            + _elsewhere(kernels[0]["machine"], machine),
+            table(["n x k", *heads], rows),
+            table(["loss", *heads], [[name, *ratios] for name, ratios in of_loss.items()]),
         )
     )
 
@@ -163,11 +171,10 @@ def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
         times = [(cell["seconds"].get(name), cell["seconds"]["F.cross_entropy"]) for cell in cells]
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
-        "Each cell divides the time of [a loss](losses.md) with its defaults by the time of `F.cross_entropy`. "
+        "Each cell divides the time of [a loss](../losses.md) with its defaults by the time of `F.cross_entropy`. "
         "MGCE has its own kernel. A second kernel computes cross-entropy, GCE, MAE, RCE and their sums. All other "
-        "losses, and wrappers, are computed by plain PyTorch operations. Many losses take turns, so no loss finds its "
-        "code and its memory in a cache. A pass through a network also empties the cache. On small batches the ratios "
-        "of this table therefore differ from the tables above. `python -m mgce_lab.studies.named` "
+        "losses, and wrappers, are computed by plain PyTorch operations. Many losses take turns: the cache is empty. "
+        "`python -m mgce_lab.studies.named` "
         "measures all losses again."
     )
     heads = [f"{cell['n']} x {cell['k']}" for cell in cells]
@@ -179,24 +186,23 @@ def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
     names = [name for name in cells[0]["forward"] if name != "softmax"]
     rows = []
     for cell in cells:
-        for passes, shown in (("forward", "forward"), ("both", "forward and backward")):
-            base = cell[passes]["softmax"]
-            ratios = [f"{cell[passes][name] / base:.1f}" for name in names]
-            rows.append([f"{cell['n']} x {cell['k']}", shown, f"{1e3 * base:.3f} ms", *ratios])
+        times = cell["both"]
+        ratios = [f"{times[name] / times['softmax']:.1f}" for name in names]
+        rows.append([f"{cell['n']} x {cell['k']}", f"{1e3 * times['softmax']:.3f} ms", *ratios])
     text = (
-        f"Each cell divides the time of a function by the time of `torch.softmax`, at `beta={probs['beta']:g}`. "
+        f"Times of functions, forward and backward, over the time of `torch.softmax`, at `beta={probs['beta']:g}`. "
         "`entmax_bisect` and `normmax_bisect` come from the `entmax` package. Both return the same numbers as the "
         "function in the column before them. *Plain* means plain PyTorch operations, without the kernel. "
         "`python -m mgce_lab.studies.probs` measures all functions again."
     )
     shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
-    return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "", "softmax", *shown_names], rows)
+    return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "softmax", *shown_names], rows)
 
 
 def _scaling(scaling: dict[str, Any]) -> str:
     rows = [
         [str(k), f"{1e3 * t['ours']:.2f} ms", f"{1e3 * t['cross_entropy']:.2f} ms"]
-        for k, t in zip(scaling["classes"], scaling["seconds"], strict=True)
+        for k, t in [*zip(scaling["classes"], scaling["seconds"], strict=True)][:: len(scaling["classes"]) - 1]
     ]
     slopes = scaling["slopes"]
     rows.append(["slope of log time against log k", *(f"{slopes[name]:.2f}" for name in ("ours", "cross_entropy"))])
@@ -252,7 +258,8 @@ def main() -> None:
     cpu, intel, named, probs = (json.loads(file.read_text()) for file in (CPU, INTEL, NAMED, PROBS))
     kernels = [json.loads(file.read_text()) for file in sorted(KERNELS.glob("*.json"))]
     PAGE.write_text(render(cpu, intel, kernels, named, probs, gpu_page.read(GPU)))
-    print(f"Written to {PAGE}.")
+    write_between(SHORT, BEGIN, f"\n{answer(cpu, kernels)}\n\n", END)
+    print(f"Written to {PAGE} and {SHORT}.")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ from mgce_lab.studies.cells import (
     with_wrong_labels,
     won,
 )
-from mgce_lab.studies.markdown import table
+from mgce_lab.studies.markdown import table, write_between
 
-RESULTS, PAGE = Path("results/tables/results.jsonl"), Path("docs/tables.md")
+RESULTS, PAGE = Path("results/tables/results.jsonl"), Path("docs/lab/tables.md")
+SHORT, MARKS = Path("docs/tables.md"), ("<!-- {} -->\n", "<!-- /{} -->")
 TABLES = (
     *("digits", "breast_cancer", "segment", "pendigits", "spambase"),
     *("magic", "nursery", "letter", "adult", "covertype_sample"),
@@ -35,9 +36,19 @@ Records = Sequence[dict[str, Any]]
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(render(*map(records, (RESULTS, unseen_page.RESULTS, unseen_page.TEXT))))
-    print(f"Written to {PAGE}.")
+    """Write the page, and the short tables of another one."""
+    results, unseen, text = map(records, (RESULTS, unseen_page.RESULTS, unseen_page.TEXT))
+    PAGE.write_text(render(results, unseen, text))
+    for name, content in short(results, unseen).items():
+        begin, end = (mark.format(name) for mark in MARKS)
+        write_between(SHORT, begin, f"\n{content}\n\n", end)
+    print(f"Written to {PAGE} and {SHORT}.")
+
+
+def short(results: Sequence[dict[str, Any]], unseen: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Return the tables of docs/tables.md by name."""
+    cells, methods = whole_cells(results)
+    return {**unseen_page.short(unseen), "development": _means(cells, methods)}
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -51,47 +62,35 @@ def render(results: Records, unseen: Records, text: Records) -> str:
     seeds = sorted({seed for *_, seed in cells})
     tables = [name for name in TABLES if any(name == cell[0] for cell in cells)]
     parts = [
-        "# `mgce fit` on public tables",
+        "# `mgce fit` on public tables: measured",
+        "This page supports [`mgce fit` on public tables](../tables.md).",
         unseen_page.render(unseen, text),
         "## The development set",
-        "Constants of `mgce fit` were chosen on the ten tables that follow. Its lead on them says little about yours.",
+        "Constants of `mgce fit` were chosen on these ten tables.",
         _verdict(cells, methods),
-        f"![Accuracy by share of wrong labels: `{OURS}` loses the least](images/tables-accuracy.svg)",
-        "For each table and seed, 1,000 training rows are drawn, and a share of their labels is made wrong; "
-        "only 427 of breast_cancer. Accuracy is measured on up to 4,000 other rows, whose labels are right. Every "
-        "method gets the same rows and labels. Other methods keep their library's own settings, except that logistic "
-        "regression may take 1,000 iterations. `mgce fit` averages the best models of several kinds. The command holds "
-        "out a quarter of its rows for the certificate, chooses models on the other rows, and fits the chosen models "
-        "to all rows.",
-        "Under symmetric noise a wrong label is any other class. Under pair noise all wrong labels of a class are the "
-        "next class. With two classes both kinds of noise are the same, and are not counted twice.",
-        f"A cell is one table with one kind and rate of noise and one seed. There are {len(cells)} cells of "
-        f"{len(tables)} tables and {_counted(len(seeds), 'seed')}. The full plan is 36 cells for each of three "
-        "seeds. `python -m mgce_lab.studies.tables` measures what is missing. TabPFN is not among the methods: its "
-        "weights are a download of their own.",
+        "For each table and seed, 1,000 training rows are drawn (427 of breast_cancer), and a share of their labels is "
+        "made wrong. Accuracy is measured on up to 4,000 other rows, whose labels are right. Other methods keep their "
+        "library's own settings, except that logistic regression may take 1,000 iterations. Under pair noise all wrong "
+        "labels of a class are the next class.",
+        f"There are {len(cells)} cells of {len(tables)} tables and {_counted(len(seeds), 'seed')}. "
+        "`python -m mgce_lab.studies.tables` measures what is missing.",
         _machines(results),
         "### Accuracy",
-        "The table shows accuracies in percent, as means over tables and seeds. The rank is among all methods.",
+        "Means over tables and seeds in percent, and mean ranks.",
         _means(cells, methods),
         "### Won and lost",
-        "The table counts the cells with wrong labels in which `mgce fit` is more, equally, or less accurate. p is of "
-        "Wilcoxon's signed-rank test, corrected by Holm's method for the number of opponents. The test takes the mean "
-        "over seeds of each table and kind of noise.",
+        "Cells with wrong labels in which `mgce fit` is more, equally, or less accurate. p is of Wilcoxon's "
+        "signed-rank test of the means over seeds, corrected by Holm's method.",
         _won(cells, methods),
         "### Wrong labels found",
-        "The table shows how well a score of each training row ranks rows with wrong labels first: average precision "
-        "and area under the ROC curve, in percent. The score of `mgce fit` comes from the trees of a forest that have "
-        "not seen the row. The other scores are cleanlab's normalized margin, of out-of-fold probabilities from five "
-        "folds, and the label quality of CleanLearning.",
+        "Average precision and area under the ROC curve of the ranking of training rows, wrong labels first, in "
+        "percent. `mgce fit` ranks by trees that have not seen the row. The others rank by cleanlab's normalized "
+        "margin or by the label quality of CleanLearning.",
         _suspects(cells, methods),
         "### Calibration and time",
-        "The table shows the top-label ECE in percent against the right labels of the test rows, and seconds of "
-        "processor time. The two rows of `mgce fit` are the ECE of h and of the probabilities of right labels, q, "
-        "which `mgce predict --clean-probs` writes.",
+        "Top-label ECE in percent against right labels, and seconds of processor time. The two rows of `mgce fit` are "
+        "of h, and of q, which `mgce predict --clean-probs` writes.",
         _calibration(cells, methods),
-        "### Every table",
-        "Accuracy in percent, mean over seeds.",
-        *(_one_noise(cells, methods, noise) for noise in kinds_of(cells)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -162,16 +161,6 @@ def _calibration(cells: Cells, methods: Sequence[str]) -> str:
     ]
     rows.insert(1, [f"{code(OURS)}, q", *(mean_of(with_noise(cells, noise), OURS, "ece_q") for noise in noises), ""])
     return table(["", *(f"ECE, {named(noise)}" for noise in noises), "seconds"], rows)
-
-
-def _one_noise(cells: Cells, methods: Sequence[str], noise: tuple[str, float]) -> str:
-    part = with_noise(cells, noise)
-    rows = []
-    for name in TABLES:
-        own = {cell: by_method for cell, by_method in part.items() if cell[0] == name}
-        if own:
-            rows.append([name, *(mean_of(own, method, "accuracy") for method in methods), str(len(own))])
-    return table([named(noise), *map(code, methods), "seeds"], rows)
 
 
 def _machines(results: Records) -> str:

@@ -1,4 +1,4 @@
-"""The part of docs/tables.md on tables that nothing was chosen on, which `tables_page` puts on the page."""
+"""The part of docs/lab/tables.md on tables that nothing was chosen on, which `tables_page` puts on the page."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from mgce_lab.studies.markdown import table
 
 RESULTS, TEXT = Path("results/unseen/tables.jsonl"), Path("results/unseen/text.jsonl")
 NAMES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "log_loss": "log-loss"}
+COMPARED = ("accuracy", "log_loss")  # with each opponent
 CLEAN = {"log_loss": ", by `--clean-probs`"}
 LAST = "boundary"  # the kind of noise that is measured last of a table
 MOST_SECONDS = 30  # of processor time that a fit of 1,000 rows may take
@@ -48,13 +49,12 @@ def render(results: Records, text: Records) -> str:
         f"Nothing of `{OURS}` was chosen on these {len(tables)} tables. They were named before a result was seen, and "
         f"measured once, with one seed: {', '.join(tables)}.{left}",
         _goals(cells, methods, results),
-        "Log-loss is first only by the probabilities of `--clean-probs`, which no opponent has. "
-        + ("The times include the fits to the table that is not counted in the ranks. " if begun else "")
+        "The times include the fits to the table that is not counted. " * bool(begun)
         + f"`{OURS}` was measured before two later changes of how suspects are ranked.",
         _leads(cells, methods),
         _of_right_labels(cells, methods),
         "Every method gets the same rows and labels: up to 1,000 for training, and others with right labels for the "
-        "test. The opponents are tuned as their users would: grids by three folds of the noisy rows, boosting stopped "
+        "test. Opponents are tuned as their users would: grids by three folds of the noisy rows, boosting stopped "
         "early by a fifth of them. The SVM keeps its default gamma. The random forest without “by folds”, "
         "CleanLearning and the neighbour filter keep their defaults. Boundary noise is densest where a forest that "
         "knows the right labels is least sure. It puts the most probable other class.",
@@ -66,23 +66,26 @@ def render(results: Records, text: Records) -> str:
         f"`{OURS}` are of q, which `--clean-probs` writes. Probabilities below one in ten thousand count as that. ECE "
         "is in percent, seconds are of processor time.",
         _ranks(cells, methods),
-        "Mean rank in accuracy, then in log-loss, by kind of noise:",
+        "Mean rank in accuracy by kind of noise:",
         _by_noise(cells, methods, "accuracy"),
-        _by_noise(cells, methods, "log_loss"),
         "### Against each opponent",
-        f"Cells with wrong labels in which `{OURS}` is better, equal and worse. p is of Wilcoxon's signed-rank test "
-        "over these cells, corrected by Holm's method for the number of opponents.",
+        f"Cells with wrong labels in which `{OURS}` is better, equal and worse. p is of Wilcoxon's signed-rank test, "
+        "corrected by Holm's method. By cell, p is rather too small, since cells of one table are alike. By table, the "
+        "mean over the kinds of wrong labels is one pair.",
         _against(noisy, others, PAIR),
-        "Cells of one table are alike, so that p above is rather too small. Below, the mean over the kinds of wrong "
-        "labels of each table is one pair. Few tables make it hard to prove a lead.",
         _against(noisy, others, TABLE),
         "### Each table",
-        f"Means over the kinds of wrong labels: `{OURS}` and the best of the others, which differs from table to "
-        "table. The better figure is bold.",
+        f"Means over the kinds of wrong labels: `{OURS}` and the best of the others. The better figure is bold.",
         _each_table(noisy, others, tables),
         _texts(text),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def short(results: Records) -> dict[str, str]:
+    """Return the tables of docs/tables.md by name."""
+    cells, methods = whole_tables(results)
+    return {"goals": _goals(cells, methods, results), "leads": _leads(cells, methods)}
 
 
 def whole_tables(results: Records) -> tuple[Cells, list[str]]:
@@ -181,13 +184,13 @@ def _by_noise(cells: Cells, methods: Sequence[str], key: str) -> str:
 
 
 def _against(noisy: Cells, others: Sequence[str], unit: slice) -> str:
-    p = {key: p_values(noisy, others, key, unit) for key in SIGNS}
+    p = {key: p_values(noisy, others, key, unit) for key in COMPARED}
     rows = [
-        [other, *(cell for key in SIGNS for cell in (won(noisy, other, key, unit), shown_p(p[key][other])))]
+        [other, *(cell for key in COMPARED for cell in (won(noisy, other, key, unit), shown_p(p[key][other])))]
         for other in others
     ]
     what = "by table" if unit == TABLE else "by cell"
-    return table([what, *(head for key in SIGNS for head in (NAMES[key], "p"))], rows)
+    return table([what, *(head for key in COMPARED for head in (NAMES[key], "p"))], rows)
 
 
 def _each_table(noisy: Cells, others: Sequence[str], tables: Sequence[str]) -> str:

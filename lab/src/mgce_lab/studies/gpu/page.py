@@ -61,7 +61,6 @@ def render(results: Mapping[str, Any]) -> str:
             "### Linear heads",
             HEADS_SAY,
             _heads(cells["heads"]),
-            ROUNDED,
             *_memory(cells["heads"]),
             *_skipped(skipped, results_of_tiles),
             _launch(cells["heads"]),
@@ -75,15 +74,6 @@ def render(results: Mapping[str, Any]) -> str:
             _speeds(cells["training"]),
         ]
     )
-
-
-ROUNDED = (
-    "`liger_fused_linear_cross_entropy` needs little memory because it sums the gradient of the weights in bfloat16, "
-    "chunk by chunk. [A proposal to Liger](https://github.com/linkedin/Liger-Kernel/pull/1391) for a related loss sums "
-    "in float32. It reports errors of that gradient that are 1.3 to 7.3 times smaller. [Liger's newest path for "
-    "Hopper](https://github.com/linkedin/Liger-Kernel/pull/1422) takes 2.88 GiB at nearly this size. quack sums in "
-    "float32, and takes about 2.5 GiB by its code. Neither was measured here."
-)
 
 
 def _machine(results: Mapping[str, Any]) -> str:
