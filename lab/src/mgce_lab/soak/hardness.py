@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from mgce_lab.engine.markdown import machine_line, table
 from mgce_lab.soak import reliability
 from mgce_lab.soak.load import LOADS
-from mgce_lab.studies.markdown import machine_line, table
 
 Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")

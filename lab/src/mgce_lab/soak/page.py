@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.markdown import machine_line, table
 from mgce_lab.soak import hardness
 from mgce_lab.soak.families import FAMILIES
 from mgce_lab.soak.measure import QUANTITIES
 from mgce_lab.soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
-from mgce_lab.studies.markdown import machine_line, table
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/lab/reliability.md")
 LATER = " The kernels were changed since; the remark of the record says how, and what was tried again."

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mgce import certify
 from mgce.tables.consensus import find_consensus
+from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.annotators import BEGIN, END, PAGE, within
-from mgce_lab.studies.markdown import table, write_between
 
 RESULTS = Path(__file__).parents[4] / "results" / "annotators" / "worlds.json"
 NAME = "worlds"

@@ -27,9 +27,9 @@ from sklearn.preprocessing import StandardScaler
 from mgce import ConsensusClassifier
 from mgce.noise.annotator_table import Annotator
 from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies.embeddings import DEVELOPED_ON, ROWS, SETS, TEST_FROM, read
 from mgce_lab.studies.made_annotators import made_table
-from mgce_lab.studies.markdown import table
 
 ROOT = Path(__file__).parents[4]
 RESULTS, PAGE = ROOT / "results" / "annotators" / "cells.jsonl", ROOT / "docs" / "lab" / "annotators.md"

@@ -23,10 +23,10 @@ from mgce.noise.annotator_table import annotator_table
 from mgce.noise.annotators import Annotations, annotator_model
 from mgce.noise.shared_evidence import shared_evidence
 from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies.annotators import BEGIN, END, KEEPS, PAGE, thinned, within
 from mgce_lab.studies.embeddings import ROWS, read
 from mgce_lab.studies.made_annotators import made_table
-from mgce_lab.studies.markdown import table
 
 RESULTS = Path(__file__).parents[4] / "results" / "annotators" / "calibration.jsonl"
 STARTS = (0, 40_000)  # first rows of the parts of CIFAR-10N

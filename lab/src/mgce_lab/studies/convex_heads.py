@@ -32,7 +32,7 @@ from mgce._machine import describe
 from mgce.estimators.linear import automatic_lambda0
 from mgce.linear import EmptyUncertaintySetError, fit_linear
 from mgce.linear.objective import trivial_value
-from mgce_lab.studies.markdown import machine_line, table
+from mgce_lab.engine.markdown import machine_line, table
 
 PARTS = ("times", "tables", "theory", "corrected", "widths")
 WIDTHS = (0.05, 0.03, 0.02, 0.013, 0.008, 0.003, 0.001)  # 0.013 is 1/sqrt(n)

@@ -19,7 +19,7 @@ from mgce.cli.demo import NOISE_RATE
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.known_table import FIRST, LABEL, found, known_table
 from mgce_lab.engine.lines import Lines
-from mgce_lab.studies.markdown import table
+from mgce_lab.engine.markdown import table
 
 ROOT = Path(__file__).parents[4]
 RESULTS, PAGE = ROOT / "results" / "demo" / "seeds.jsonl", ROOT / "docs" / "commands" / "demo.md"

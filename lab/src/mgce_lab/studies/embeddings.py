@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies import embeddings_growth, embeddings_text
 from mgce_lab.studies.embedding_models import MODELS, OURS, SUSPECTS, Split, difference, line_of
-from mgce_lab.studies.markdown import table
 
 ROOT = Path(__file__).parents[4]
 RESULTS, PAGE = ROOT / "results" / "embeddings", ROOT / "docs" / "lab" / "embeddings.md"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from mgce import MGCEEmbeddingClassifier
 from mgce._machine import describe
-from mgce_lab.studies.markdown import machine_line, table
+from mgce_lab.engine.markdown import machine_line, table
 
 GROWTH = Path(__file__).parents[4] / "results" / "embeddings" / "growth.json"
 N, D, K = 5000, 256, 20

@@ -22,9 +22,9 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies import embedding_models
 from mgce_lab.studies.embedding_models import OURS, Split, cleaned, difference, line_of, logistic, tuned
-from mgce_lab.studies.markdown import table
 
 RECORDS = Path(__file__).parents[4] / "results" / "embeddings" / "texts"
 ROWS, SETS, COMPONENTS = 3200, 3, 300

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from mgce_lab.studies.markdown import machine_line, table
+from mgce_lab.engine.markdown import machine_line, table
 
 NOISY_TABLES, FIT_TIMES = Path("results/estimators/noisy_tables.jsonl"), Path("results/estimators/fit_times.json")
 PAGE = Path("docs/estimators.md")

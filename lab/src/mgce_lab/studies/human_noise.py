@@ -17,8 +17,8 @@ import numpy as np
 from scipy import stats
 
 from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence
+from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.cifar10n import HELD_OUT, LABELS, MODELS, IntArray, command, true_transition, world
-from mgce_lab.studies.markdown import table, write_between
 
 LOOKED_UP = (50, 300)
 OUT = Path(__file__).parents[4] / "results" / "certificates" / "human-noise.json"

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from mgce.sets import calibrate
+from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.cifar10n import HELD_OUT, command, true_transition, world
 from mgce_lab.studies.human_noise import PAGE
-from mgce_lab.studies.markdown import table, write_between
 
 OUT = Path(__file__).parents[4] / "results" / "certificates" / "sets.json"
 BEGIN, END = "<!-- human sets -->\n", "<!-- /human sets -->\n"

@@ -38,8 +38,8 @@ from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, sym
 from mgce.training import recipes
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import write_between
 from mgce_lab.studies.loop_page import confused, page, summary
-from mgce_lab.studies.markdown import write_between
 
 RECORDS, PAGE = Path("results/loop"), Path("docs/lab/training-loops.md")
 CHOOSING, MARK = Path("docs/choosing.md"), ("<!-- {} -->\n", "<!-- /{} -->")

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from mgce.training.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen, is_over
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies import noise_kind_page
-from mgce_lab.studies.markdown import table
 
 Record = dict[str, Any]
 TEST = 1.96  # normal quantile of a 95 % interval

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
-from mgce_lab.studies.markdown import table
+from mgce_lab.engine.markdown import table
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}
 REAL = ("none", "symmetric", "asymmetric", "pair")  # of `mgce_lab.studies.loop`, with the rate 0.4

@@ -29,7 +29,7 @@ from mgce.noise.share import NoiseShare, noise_share
 from mgce.tables.suspects import judge
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
-from mgce_lab.studies.markdown import table, write_between
+from mgce_lab.engine.markdown import table, write_between
 
 RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/noise-share.md")
 BEGIN, END = "<!-- share -->\n", "<!-- end of share -->\n"

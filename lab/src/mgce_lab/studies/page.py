@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.markdown import machine_line, table, write_between
 from mgce_lab.studies.gpu import page as gpu_page
 from mgce_lab.studies.grid import BETAS
-from mgce_lab.studies.markdown import machine_line, table, write_between
 
 CPU = Path("results/benchmarks/cpu.json")
 INTEL = Path("results/benchmarks/cpu-intel.json")  # the grid of an Intel processor, by the kernels of an earlier commit

@@ -25,7 +25,7 @@ from mgce.review.suspect_file import read_suspects
 from mgce.tables.fit import About, FitPlan, TableFit, run
 from mgce.tables.listing import suspects_csv
 from mgce_lab.engine.lines import Lines
-from mgce_lab.studies.markdown import table, write_between
+from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.tables import Rows, noisy_rows
 
 RESULTS, PAGE = Path("results/review/loop.jsonl"), Path("docs/commands/review.md")

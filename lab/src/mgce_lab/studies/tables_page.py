@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies import unseen_page
 from mgce_lab.studies.cells import (
     OURS,
@@ -24,7 +25,6 @@ from mgce_lab.studies.cells import (
     with_wrong_labels,
     won,
 )
-from mgce_lab.studies.markdown import table, write_between
 
 RESULTS, PAGE = Path("results/tables/results.jsonl"), Path("docs/lab/tables.md")
 SHORT, MARKS = Path("docs/tables.md"), ("<!-- {} -->\n", "<!-- /{} -->")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies.cells import (
     OURS,
     PAIR,
@@ -25,7 +26,6 @@ from mgce_lab.studies.cells import (
     with_wrong_labels,
     won,
 )
-from mgce_lab.studies.markdown import table
 
 RESULTS, TEXT = Path("results/unseen/tables.jsonl"), Path("results/unseen/text.jsonl")
 NAMES = {"accuracy": "accuracy", "balanced": "balanced accuracy", "log_loss": "log-loss"}

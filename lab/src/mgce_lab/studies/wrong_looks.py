@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mgce.risk import certify
-from mgce_lab.studies.markdown import table, write_between
+from mgce_lab.engine.markdown import table, write_between
 
 RESULTS = Path(__file__).parents[4] / "results" / "certificates" / "wrong-looks.json"
 PAGE = Path(__file__).parents[4] / "docs" / "commands" / "certify.md"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.markdown import table
 from mgce_lab.studies.gpu import heads, kernels, losses, training
 from mgce_lab.studies.grid import BETAS
-from mgce_lab.studies.markdown import table
 from mgce_lab.studies.timing import geometric_mean
 
 STAGES = ("tests", "heads", "losses", "training")
