@@ -13,6 +13,8 @@ import pytest
 import mgce
 import mgce.datasets
 import mgce.estimators
+import mgce.labels
+import mgce.loop
 import mgce.metrics
 import mgce.noise
 import mgce.risk
@@ -20,7 +22,18 @@ import mgce.sets
 
 ROOT = Path(__file__).parents[1]
 INTEGRATIONS = sorted(path for path in (ROOT / "src/mgce/integrations").glob("*.py") if path.stem != "__init__")
-MODULES = [mgce, mgce.datasets, mgce.estimators, mgce.functional, mgce.metrics, mgce.noise, mgce.risk, mgce.sets]
+MODULES = [
+    mgce,
+    mgce.datasets,
+    mgce.estimators,
+    mgce.functional,
+    mgce.labels,
+    mgce.loop,
+    mgce.metrics,
+    mgce.noise,
+    mgce.risk,
+    mgce.sets,
+]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 
 

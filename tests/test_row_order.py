@@ -19,13 +19,24 @@ from torch import nn
 
 import commands
 import mgce
-from mgce import ConsensusClassifier, estimators, find_consensus, find_suspects, functional, metrics, noise, risk, sets
+from mgce import (
+    ConsensusClassifier,
+    estimators,
+    find_consensus,
+    find_suspects,
+    functional,
+    labels,
+    metrics,
+    noise,
+    risk,
+    sets,
+)
 from mgce._row_order import content_order
 from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
 from mgce.estimators import stochastic
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
-from mgce.noise.confident import confident_labels
+from mgce.labels.confident import confident_labels
 from mgce.risk import UncertaintySet
 from mgce_lab.cli import commands as lab_commands
 from mgce_lab.compare import compare
@@ -266,7 +277,7 @@ CASES = {
     "noise_rate_interval": lambda r: risk.noise_rate_interval(r.y, r.h),
     "repeated_labels_interval": lambda r: risk.repeated_labels_interval(r.y, r.h.argmax(1), n_classes=K),
     "estimate_transition": lambda r: risk.estimate_transition(r.y, r.h),
-    "noise_share": lambda r: noise.noise_share(r.y, r.h),
+    "noise_share": lambda r: labels.noise_share(r.y, r.h),
     "confident_labels": lambda r: PerRow(confident_labels(r.h, r.y)),
     "hoeffding_upper": lambda r: risk.hoeffding_upper(r.h[:, 0]),
     "hoeffding_bentkus_upper": lambda r: risk.hoeffding_bentkus_upper(r.h[:, 0]),
@@ -384,7 +395,7 @@ NO_ROWS = {
     ),
     *("Bounds", "EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
-    *("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets"),
+    *("datasets", "estimators", "functional", "labels", "loop", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
     "prove_kernel",  # a device
     "IndexedDataset",  # it gives each row its place
@@ -475,7 +486,7 @@ def test_the_compare_command_draws_the_same_rows():
 
 def test_every_public_name_is_in_a_list():
     public = {*COMMANDS, *lab_commands.COMMANDS}
-    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".estimators", ".functional"):
+    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".labels", ".estimators", ".functional"):
         public |= set(importlib.import_module(f"mgce{room}").__all__)
     fits = {name for kind in map(estimators.__dict__.get, estimators.__all__) for name in dir(kind) if "fit" in name}
     public |= {name for name in fits if not name.startswith(("_", "set_", "from_"))} - {"fit"}

@@ -7,10 +7,13 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce import datasets as datasets
     from mgce import estimators as estimators
     from mgce import functional as functional
+    from mgce import labels as labels
+    from mgce import loop as loop
     from mgce import metrics as metrics
     from mgce import noise as noise
     from mgce import risk as risk
     from mgce import sets as sets
+    from mgce.estimators import ConsensusClassifier as ConsensusClassifier
     from mgce.estimators import MGCEBoostingClassifier as MGCEBoostingClassifier
     from mgce.estimators import MGCEClassifier as MGCEClassifier
     from mgce.estimators import MGCEClassifierCV as MGCEClassifierCV
@@ -19,7 +22,12 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.estimators import MGCEFourierClassifier as MGCEFourierClassifier
     from mgce.estimators import MGCEMLPClassifier as MGCEMLPClassifier
     from mgce.estimators import MGCEVotingClassifier as MGCEVotingClassifier
+    from mgce.estimators import find_suspects as find_suspects
     from mgce.kernels.proof import prove_kernel as prove_kernel
+    from mgce.labels import find_consensus as find_consensus
+    from mgce.loop import IndexedDataset as IndexedDataset
+    from mgce.loop import ModelKeeper as ModelKeeper
+    from mgce.loop import choose_recipe as choose_recipe
     from mgce.losses.asymmetric import AGCELoss as AGCELoss
     from mgce.losses.asymmetric import AMSELoss as AMSELoss
     from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
@@ -50,17 +58,12 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import RiskCertificate as RiskCertificate
     from mgce.risk import certify as certify
-    from mgce.tables.consensus import find_consensus as find_consensus
-    from mgce.tables.consensus_classifier import ConsensusClassifier as ConsensusClassifier
-    from mgce.tables.embedding_suspects import find_suspects as find_suspects
-    from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
-    from mgce.training.keeper import ModelKeeper as ModelKeeper
-    from mgce.training.recipes import choose_recipe as choose_recipe
 
 __version__ = "0.2.0"
-_ROOMS = ("datasets", "estimators", "functional", "metrics", "noise", "risk", "sets")
+_ROOMS = ("datasets", "estimators", "functional", "labels", "loop", "metrics", "noise", "risk", "sets")
 _NAMES = {  # by the module that defines them
     "mgce.estimators": (
+        "ConsensusClassifier",
         "MGCEBoostingClassifier",
         "MGCEClassifier",
         "MGCEClassifierCV",
@@ -69,8 +72,11 @@ _NAMES = {  # by the module that defines them
         "MGCEFourierClassifier",
         "MGCEMLPClassifier",
         "MGCEVotingClassifier",
+        "find_suspects",
     ),
     "mgce.kernels.proof": ("prove_kernel",),
+    "mgce.labels": ("find_consensus",),
+    "mgce.loop": ("IndexedDataset", "ModelKeeper", "choose_recipe"),
     "mgce.losses.asymmetric": ("AGCELoss", "AMSELoss"),
     "mgce.losses.bootstrapped": ("SoftBootstrapLoss",),
     "mgce.losses.capped": ("CappedMGCELoss",),
@@ -91,12 +97,6 @@ _NAMES = {  # by the module that defines them
     "mgce.losses.tempered": ("BiTemperedLoss", "TemperedSoftmax"),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("RiskCertificate", "certify"),
-    "mgce.tables.consensus": ("find_consensus",),
-    "mgce.tables.consensus_classifier": ("ConsensusClassifier",),
-    "mgce.tables.embedding_suspects": ("find_suspects",),
-    "mgce.training.indexed_dataset": ("IndexedDataset",),
-    "mgce.training.keeper": ("ModelKeeper",),
-    "mgce.training.recipes": ("choose_recipe",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.noise import noise_share
+from mgce.labels import noise_share
 from mgce.risk import certify, estimate_transition, noise_rate_interval, repeated_labels_interval
 
 K, DELTA = 4, 0.1

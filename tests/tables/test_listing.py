@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from mgce.datasets.table_files import read_accounted
+from mgce.labels.suspects import judgement
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.listing import LEVELS, Listing, probability_text, rounded, suspects_csv
 from mgce.tables.rows import Split
-from mgce.tables.suspects import judgement
 
 
 def listing(frame, target="y", id=None, held_out=(0,)):

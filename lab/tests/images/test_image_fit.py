@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from mgce.training.recipes import RECIPES
+from mgce.loop.recipes import RECIPES
 from mgce_lab.images.image_fit import ImagePlan, fit_images
 
 N = 60

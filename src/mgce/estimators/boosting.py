@@ -17,7 +17,7 @@ from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.torch_modules import Baseline, TreeSums
 from mgce.estimators.trees import Nodes, Trees
-from mgce.noise.confident import confident_labels
+from mgce.labels.confident import confident_labels
 from mgce.numerics.root import DEFAULT_BETA
 
 

@@ -14,7 +14,7 @@ from mgce.estimators.base import FloatArray, IntArray
 from mgce.estimators.directions import Coordinates, SingleArray
 from mgce.estimators.penalized import fit_head, margins, softmax
 from mgce.functional import forward_corrected_logits, gce_loss
-from mgce.noise.mixture import fitted_transition, right_class
+from mgce.labels.mixture import fitted_transition, right_class
 
 # From a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have length 1.
 L2S = tuple(float(l2) for l2 in np.geomspace(4e-4, 1e-6, 8).round(9))

@@ -15,12 +15,12 @@ from mgce._validation import expected
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
-from mgce.noise.annotator_table import CAUTION
+from mgce.estimators.consensus_classifier import ConsensusClassifier
+from mgce.labels.annotator_table import CAUTION
+from mgce.labels.consensus import Consensus
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
 from mgce.tables.columns import Columns, spelt_as
-from mgce.tables.consensus import Consensus
-from mgce.tables.consensus_classifier import ConsensusClassifier
 from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected
+from mgce.labels.suspects import Judgement
 from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.review.decided_rows import check_classes, check_decided
 from mgce.review.decision_file import DROP, Decision
@@ -19,7 +20,6 @@ from mgce.risk.sequential import betting_upper_sequence
 from mgce.tables.columns import Columns
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
-from mgce.tables.suspects import Judgement
 
 OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "

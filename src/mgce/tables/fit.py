@@ -13,13 +13,14 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
+from mgce.labels.consensus import Consensus
+from mgce.labels.suspects import Judgement
 from mgce.review.decision_file import Decision
 from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate
 from mgce.tables.candidates import BASELINES, HEADS
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice
-from mgce.tables.consensus import Consensus
 from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality, right_labels
@@ -29,7 +30,6 @@ from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel
 from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, split_rows
-from mgce.tables.suspects import Judgement
 
 OnStep = Callable[[str, int, int], None]
 OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce.labels.suspects import Judgement, judgement
 from mgce.tables.candidates import HEAD, Candidate, head
 from mgce.tables.choice import Choice, Margins, OnFit, Trial, Weight
-from mgce.tables.suspects import Judgement, judgement
 
 HEAD_FITS = 1  # calls of `on_fit` that the choice makes
 

@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from mgce.functional import minimax_probs
+from mgce.labels.right_labels import RightLabels, estimate_right_labels
 from mgce.metrics.evaluation import evaluate
-from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets, calibrate

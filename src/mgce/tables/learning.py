@@ -14,13 +14,14 @@ from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.estimators import MGCEVotingClassifier
+from mgce.labels.suspects import Judgement
 from mgce.tables.candidates import AUTO, FEW_BETAS, Baseline, Candidate, baselines, candidates
 from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
+from mgce.tables.judging import judge
 from mgce.tables.model import TableModel, row_prints
 from mgce.tables.rows import Rows
-from mgce.tables.suspects import Judgement, judge
 from mgce.tables.text_features import transformer as features_of
 
 IntArray = NDArray[np.int64]

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mgce.datasets.reading import Reading
 from mgce.datasets.written_tables import to_csv
+from mgce.labels.suspects import Judgement
 from mgce.review.draws import Draws, draw
 from mgce.review.suspect_file import CHECK, COLUMNS, NAME, own_name, row_checks
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
-from mgce.tables.suspects import Judgement
 
 # The probabilities that are told apart. With six seeds, the standard deviation of one that is about 0.5 was 0.08 on
 # adult and 0.30 on letter (1,000 rows, 20 % of the labels wrong), 0.04 and 0.14 near 0.9, 0.02 and 0.05 near 0.95, and

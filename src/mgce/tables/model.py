@@ -24,7 +24,7 @@ from mgce.estimators import save
 from mgce.estimators.base import link_probs
 from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.noise.right_labels import RightLabels
+from mgce.labels.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.any_model import label_indices
 from mgce.sets import ConformalSets

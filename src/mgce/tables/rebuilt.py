@@ -32,7 +32,7 @@ from mgce.estimators import (
 )
 from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
-from mgce.noise.right_labels import RATES, SHARPNESS, RightLabels
+from mgce.labels.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 from mgce.tables.columns import TEXT, Columns

@@ -15,11 +15,11 @@ from mgce._row_order import content_order
 from mgce._seeds import derived_seed
 from mgce._validation import check_count, check_device, expected, expected_share, listed
 from mgce.datasets.splits import stratified_split
-from mgce.tables.embedding_suspects import out_of_fold
+from mgce.estimators.suspects import out_of_fold
+from mgce.labels.suspects import Judgement, judgement
+from mgce.loop.keeper import ModelKeeper
+from mgce.loop.recipes import RECIPES, RecipeChoice, choose_recipe, criterion_of
 from mgce.tables.notes import left_out_copies
-from mgce.tables.suspects import Judgement, judgement
-from mgce.training.keeper import ModelKeeper
-from mgce.training.recipes import RECIPES, RecipeChoice, choose_recipe, criterion_of
 from mgce_lab.images.image_model import ImageLoop, ImageModel
 from mgce_lab.images.square_images import Pixels
 

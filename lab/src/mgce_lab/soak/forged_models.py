@@ -52,7 +52,7 @@ def model() -> bytes:
         MGCEMLPClassifier,
         MGCEVotingClassifier,
     )
-    from mgce.noise.right_labels import estimate_right_labels
+    from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
     from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints

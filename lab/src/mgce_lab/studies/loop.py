@@ -37,9 +37,9 @@ from mgce import (
     robust_loss,
 )
 from mgce._machine import describe
+from mgce.loop import recipes
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
-from mgce.training import recipes
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.loop_page import confused, page, summary

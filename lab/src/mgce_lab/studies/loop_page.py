@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from mgce.training.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen, is_over
+from mgce.loop.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen, is_over
 from mgce_lab.studies import noise_kind_page
 from mgce_lab.studies.markdown import table
 

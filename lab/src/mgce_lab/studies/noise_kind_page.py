@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
+from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
 from mgce_lab.studies.markdown import table
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
@@ -16,8 +15,8 @@ from mgce._row_order import content_order
 from mgce._validation import check_count, expected
 from mgce.estimators.base import check_single
 from mgce.estimators.soft_targets import SoftTargetModel
-from mgce.noise.annotators import Annotations, annotator_model
-from mgce.tables.consensus import consensus_of, read_labels
+from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.consensus import consensus_of, read_labels
 
 # Consensus and model in turn: a third time changed the share of right labels by less than 0.1 points on CIFAR-10N.
 ROUNDS = 2
@@ -83,7 +82,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X = self._checked(X, reset=True)
         if X.shape[0] != len(matrix):
             raise ValueError(expected("y", f"of {X.shape[0]} rows, one for each row of X", len(matrix)))
-        by_content = X.astype(str).to_numpy(dtype=object) if isinstance(X, pd.DataFrame) else X
+        by_content = X.astype(str).to_numpy(dtype=object) if hasattr(X, "iloc") else X
         order = content_order(matrix, by_content)
         rows, annotations = _taken(X, order), Annotations.of(matrix[order], len(self.classes_))
         labelled = np.unique(annotations.row)
@@ -121,7 +120,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = validate_data(self, X, dtype=np.float64, reset=reset)
             check_single(X)
             return X
-        return X if isinstance(X, pd.DataFrame) or hasattr(X, "tocsr") else np.asarray(X)
+        return X if hasattr(X, "iloc") or hasattr(X, "tocsr") else np.asarray(X)
 
     def _made(self, rows: Any, random_state: np.random.RandomState) -> Any:
         if self.estimator is None:
@@ -167,4 +166,4 @@ class _ByFolds:
 
 
 def _taken(rows: Any, places: Any) -> Any:
-    return rows.iloc[places] if isinstance(rows, pd.DataFrame) else rows[places]
+    return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]

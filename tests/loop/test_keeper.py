@@ -11,8 +11,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ELRLoss, ModelKeeper
-from mgce.training.memorising import Decline
-from mgce.training.validation import Epoch
+from mgce.loop.memorising import Decline
+from mgce.loop.validation import Epoch
 
 N, D, K = 60, 5, 3
 

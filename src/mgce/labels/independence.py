@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import softmax
 
-from mgce.noise.annotators import AnnotatorModel, FloatArray, transitions_of
+from mgce.labels.annotators import AnnotatorModel, FloatArray, transitions_of
 
 LEVEL = 0.05  # of the test
 STEPS = 10  # of expectation maximisation, from estimates that are near: more change no p-value by 0.01
@@ -110,8 +110,8 @@ def independence(model: AnnotatorModel, weaker: AnnotatorModel | None = None) ->
     Args:
         model: the estimates. The p-value is computed from those of :func:`as_independent`.
         weaker: estimates that do not assume independent errors, from
-            :func:`mgce.noise.shared_evidence.shared_evidence`. The numbers of pairs are counted by these, since `model`
-            is too sure of rows on which many are wrong. None: by `model`.
+            :func:`mgce.labels.shared_evidence.shared_evidence`. The numbers of pairs are counted by these, since
+            `model` is too sure of rows on which many are wrong. None: by `model`.
     """
     weaker = model if weaker is None else weaker
     model, annotations = as_independent(model), model.annotations

@@ -6,9 +6,9 @@ from scipy import stats
 from scipy.special import softmax
 
 from crowds import K, made, prior
-from mgce.noise.annotators import Annotations, annotator_model
-from mgce.noise.independence import as_independent, independence
-from mgce.noise.shared_evidence import shared_evidence
+from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.independence import as_independent, independence
+from mgce.labels.shared_evidence import shared_evidence
 
 
 def found(labels, probs):

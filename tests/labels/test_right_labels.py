@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
-from mgce.noise.right_labels import PRIOR_ROWS, SHARPNESS, RightLabels, estimate_right_labels
+from mgce.labels.right_labels import PRIOR_ROWS, SHARPNESS, RightLabels, estimate_right_labels
 
 
 def drawn(n, k, eta, sharpness=3.0, seed=0):

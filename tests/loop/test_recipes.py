@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from mgce import ELRLoss, ModelKeeper
+from mgce.loop.recipes import RECIPES, choose_recipe, paired_interval
 from mgce.losses.indexed import AcceptsIndex
-from mgce.training.recipes import RECIPES, choose_recipe, paired_interval
 
 N = 200
 RIGHT = torch.randint(2, (N,), generator=torch.Generator().manual_seed(0))

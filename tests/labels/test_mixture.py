@@ -4,7 +4,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from mgce.noise.mixture import fitted_transition, right_class
+from mgce.labels.mixture import fitted_transition, right_class
 
 TRUE = np.array([[0.6, 0.4, 0.0], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
 

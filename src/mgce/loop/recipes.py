@@ -11,13 +11,13 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.loop.keeper import ModelKeeper
 from mgce.losses.bootstrapped import SoftBootstrapLoss
 from mgce.losses.early_learning import ELRLoss
 from mgce.losses.indexed import AcceptsIndex, IndexedLoss
 from mgce.losses.learned_forward import LearnedForwardCorrection
 from mgce.losses.modules import MGCELoss
 from mgce.losses.presets import robust_loss
-from mgce.training.keeper import ModelKeeper
 
 Recipe = Callable[[int, int], nn.Module]  # from the numbers of training rows and of classes to a loss
 Train = Callable[[nn.Module], Iterable[ModelKeeper]]

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from mgce import MGCEEmbeddingClassifier, find_suspects
-from mgce.tables.suspects import judgement
+from mgce.labels.suspects import judgement
 
 
 @pytest.fixture(scope="module")

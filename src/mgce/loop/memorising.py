@@ -11,8 +11,8 @@ from torch import Tensor
 
 from mgce._rounding import percent_down, percent_up
 from mgce._validation import listed
-from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
-from mgce.noise.share import NoiseShare
+from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
+from mgce.labels.share import NoiseShare
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
 # of several, so later ones lose labels by chance too: the level is stricter than the usual 0.05 for that.

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._arrays import FloatArray, IntArray, as_probs
+from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
 from mgce.datasets.column_types import cells_of, frame_of
-from mgce.estimators.base import sorted_classes
-from mgce.noise.annotator_table import Annotator, annotator_table
-from mgce.noise.annotators import Annotations, AnnotatorModel, annotator_model
-from mgce.noise.independence import Independence, independence
-from mgce.noise.shared_evidence import shared_evidence
+from mgce.labels.annotator_table import Annotator, annotator_table
+from mgce.labels.annotators import Annotations, AnnotatorModel, annotator_model
+from mgce.labels.independence import Independence, independence
+from mgce.labels.shared_evidence import shared_evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FEW_LABELS = 10  # an annotator with fewer is judged by the others, as a note says
 
@@ -135,9 +136,9 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
     .. math:: P_{ic} \propto \Bigl( q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}} \Bigr)^{1 / (1 + \rho (s_i - 1))}
 
     q are the probabilities of a classifier, T_j the matrix of annotator j, and w below 1 where annotators who err
-    together agree: see :func:`mgce.noise.annotators.annotator_model`. s is the number of sources of a row: its labels
+    together agree: see :func:`mgce.labels.annotators.annotator_model`. s is the number of sources of a row: its labels
     and the classifier. Rho is above 0 if all sources are wrong on the same hard rows: see
-    :func:`mgce.noise.shared_evidence.shared_evidence`. All are estimated from the labels.
+    :func:`mgce.labels.shared_evidence.shared_evidence`. All are estimated from the labels.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a row for each example and a column for each annotator. None and
@@ -178,6 +179,8 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
 
 def read_labels(labels: Any, missing: Any, classes: Any) -> tuple[IntArray, list[str], NDArray[Any]]:
     """Return labels as indices, -1 for none, shape (n, m); the names of the annotators; and the classes."""
+    import pandas as pd
+
     frame = frame_of(labels)
     names = None if frame is None else [str(name) for name in frame.columns]
     cells = np.asarray(labels, dtype=object) if frame is None else _cells(frame)

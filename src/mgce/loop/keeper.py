@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from mgce._validation import expected
-from mgce.losses.protocol import ignore_index_of
-from mgce.noise.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
-from mgce.noise.share import NoiseShare, share_of_predictions
-from mgce.training.average import Average, copied
-from mgce.training.memorising import (
+from mgce.labels.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
+from mgce.labels.share import NoiseShare, share_of_predictions
+from mgce.loop.average import Average, copied
+from mgce.loop.memorising import (
     ClassRecall,
     Decline,
     kind_of_noise,
@@ -25,8 +24,9 @@ from mgce.training.memorising import (
     shown_better,
     wrong_labels,
 )
-from mgce.training.picture import picture
-from mgce.training.validation import Epoch, Predict, of_batch, predictions
+from mgce.loop.picture import picture
+from mgce.loop.validation import Epoch, Predict, of_batch, predictions
+from mgce.losses.protocol import ignore_index_of
 
 # Weights are averaged over about this many epochs, so that the average does not depend on the size of a batch.
 HORIZON = 2.0
@@ -259,7 +259,7 @@ class ModelKeeper:
 
         Returns:
             An interval where the data support its assumptions, elsewhere a range from 0: see
-            :func:`mgce.noise.noise_share`. Rows are ranked by the difference of their two largest logits.
+            :func:`mgce.labels.noise_share`. Rows are ranked by the difference of their two largest logits.
 
         Raises:
             RuntimeError: before the first epoch has ended.
@@ -270,7 +270,7 @@ class ModelKeeper:
         """Tell whether wrong labels of the validation rows depend on the class, by the kept weights.
 
         Returns:
-            The kind, which may be that the rows cannot tell: see :func:`mgce.noise.kind.kind_of_predictions`.
+            The kind, which may be that the rows cannot tell: see :func:`mgce.labels.kind.kind_of_predictions`.
 
         Raises:
             RuntimeError: before the first epoch has ended.

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
-from mgce.noise.annotators import AnnotatorModel, transitions_of
+from mgce.labels.annotators import AnnotatorModel, transitions_of
 
 MOST = 3.0  # correlation of evidence at which three sources say less than one alone: no more is looked for
 
@@ -31,7 +31,7 @@ def shared_evidence(model: AnnotatorModel) -> tuple[AnnotatorModel, float]:
     Reference: Kish, Survey sampling, 1965.
 
     Example:
-        >>> from mgce.noise.annotators import Annotations, annotator_model
+        >>> from mgce.labels.annotators import Annotations, annotator_model
         >>> rng = np.random.default_rng(0)
         >>> hard = rng.random((500, 1)) < 0.4  # on hard rows, half of the labels of all annotators are wrong
         >>> labels = np.where(hard & (rng.random((500, 4)) < 0.5), rng.integers(3, size=(500, 4)), 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowds import K, made, prior
-from mgce.noise.annotators import Annotations, annotator_model
+from mgce.labels.annotators import Annotations, annotator_model
 
 
 @pytest.fixture(scope="module")

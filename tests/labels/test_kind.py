@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, combine_pvalues
 
-from mgce.noise import kind as module
-from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN, kind_of_predictions
-from mgce.noise.share import NoiseShare, share_of_predictions
+from mgce.labels import kind as module
+from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN, kind_of_predictions
+from mgce.labels.share import NoiseShare, share_of_predictions
 from mgce_lab.studies.noise_kind import CLASSES, NETWORKS, drawn, kinds
 
 DRAWS = 200

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import beta, binom, chi2
 
 from mgce._arrays import FloatArray, IntArray
-from mgce.noise.share import NoiseShare
+from mgce.labels.share import NoiseShare
 
 CLASS_DEPENDENT, SYMMETRIC, UNKNOWN = "class-dependent", "symmetric", "unknown"
 # The surest rows of each predicted class. Wrong labels are as common there as elsewhere, if they depend on the class
@@ -16,7 +16,7 @@ CLASS_DEPENDENT, SYMMETRIC, UNKNOWN = "class-dependent", "symmetric", "unknown"
 SURE = 0.5
 # Of these rows, the share that may belong to one other class, as errors of the network: at least `ERRS`, and `FALL`
 # times the share of the less sure rows with that label, by its quantile `QUANTILE`. The curves of errors that
-# `mgce.noise.share` expects fall to a fifth, and nearly all of them to less than a half. The quantile is above the
+# `mgce.labels.share` expects fall to a fifth, and nearly all of them to less than a half. The quantile is above the
 # median, since the share is estimated from few rows: with the median, simulated networks with 60 % of errors were
 # called class-dependent under symmetric noise in 15 % of the samples, with this quantile in 5 %.
 ERRS, FALL, QUANTILE = 0.1, 0.5, 0.75
@@ -57,9 +57,9 @@ def kind_of_predictions(
     So symmetric noise is called class-dependent with a nominal probability of at most 0.05.
 
     Noise is called symmetric if it is not called class-dependent, and two more conditions hold. The share of wrong
-    labels has an interval: see :func:`mgce.noise.noise_share`. And among the labels other than c in the surer half, the
-    most frequent one of each class is less than half in all, by an upper bound of Clopper and Pearson that holds with a
-    probability of 0.95.
+    labels has an interval: see :func:`mgce.labels.noise_share`. And among the labels other than c in the surer half,
+    the most frequent one of each class is less than half in all, by an upper bound of Clopper and Pearson that holds
+    with a probability of 0.95.
 
     Args:
         target: given labels in 0..n_classes-1, shape (n,).
@@ -72,7 +72,7 @@ def kind_of_predictions(
         The kind, with the pairs of classes that show it.
 
     Example:
-        >>> from mgce.noise.share import share_of_predictions
+        >>> from mgce.labels.share import share_of_predictions
         >>> rng = np.random.default_rng(0)
         >>> right, confidence = rng.integers(0, 5, 600), rng.random(600)
         >>> given = np.where((right == 2) & (rng.random(600) < 0.4), 3, right)

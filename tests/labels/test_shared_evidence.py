@@ -6,9 +6,9 @@ from scipy.special import softmax
 
 from crowds import K, made, prior
 from mgce import find_consensus
-from mgce.noise.annotator_table import annotator_table
-from mgce.noise.annotators import Annotations, annotator_model
-from mgce.noise.shared_evidence import shared_evidence
+from mgce.labels.annotator_table import annotator_table
+from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.shared_evidence import shared_evidence
 
 
 def hard_rows(n, seed=0):

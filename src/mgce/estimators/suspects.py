@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray, as_probs
-from mgce.estimators.base import sorted_classes
+from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
-from mgce.noise.share import NoiseShare
-from mgce.tables.suspects import judgement
+from mgce.labels.share import NoiseShare
+from mgce.labels.suspects import judgement
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def find_suspects(
     .. math:: \text{score}_i = 1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}
 
     T is the noise matrix and q the probabilities of the right classes, both estimated from probabilities of the noisy
-    labels: see :func:`mgce.tables.suspects.judge`. For features these are `oof_proba_` of a
+    labels: see :func:`mgce.labels.suspects.judgement`. For features these are `oof_proba_` of a
     :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:

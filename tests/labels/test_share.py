@@ -11,8 +11,8 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from mgce.noise import share
-from mgce.noise.share import noise_share
+from mgce.labels import share
+from mgce.labels.share import noise_share
 
 CLEAR, OVERLAPPING = 6.0, 1.0  # how fast two classes part along a normal score
 

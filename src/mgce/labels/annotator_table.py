@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from mgce.noise.annotators import AnnotatorModel
+from mgce.labels.annotators import AnnotatorModel
 
 FloatArray = NDArray[np.float64]
 MASS = 0.95  # of the posterior of an accuracy, within the range that is shown
