@@ -79,8 +79,8 @@ ROOMS = {
         "instances",
     ),
     "mgce.labels": (
-        "annotators confident mixture right_labels share",
-        "annotator_table independence kind shared_evidence suspects",
+        "annotators confident mixture out_of_fold right_labels share",
+        "annotator_table doubtful independence kind shared_evidence",
         "consensus",
     ),
     "mgce.loop": (

@@ -153,7 +153,7 @@ def suspects(model):
 
 def found_suspects(r):
     found = find_suspects(r.h, r.y, given="probs")
-    return r.h[found.order], r.y[found.order], PerRow(found.score.round(9))
+    return r.h[found.order], r.y[found.order], PerRow(found.wrong.round(9))
 
 
 def several_labels_a_row(r):

@@ -9,7 +9,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from mgce import MGCEEmbeddingClassifier, find_suspects
-from mgce.labels.suspects import judgement
+from mgce.labels.doubtful import doubtful_labels
 
 
 @pytest.fixture(scope="module")
@@ -26,10 +26,10 @@ def test_features_are_judged_out_of_fold(data):
     X, labels, wrong, right = data
     found = find_suspects(X, labels, random_state=0)
     model = MGCEEmbeddingClassifier(random_state=0).fit(X, labels)
-    own = judgement(model.oof_proba_, np.searchsorted(model.classes_, labels))
-    np.testing.assert_array_equal(found.order, own.order())
-    assert average_precision_score(wrong, found.score) > 0.8
-    assert sorted(found.order) == list(range(300)) and (np.diff(found.score[found.order]) <= 0).all()
+    own = doubtful_labels(model.oof_proba_, np.searchsorted(model.classes_, labels))
+    np.testing.assert_array_equal(found.order, own.order)
+    assert average_precision_score(wrong, found.wrong) > 0.8
+    assert sorted(found.order) == list(range(300)) and (np.diff(found.wrong[found.order]) <= 0).all()
     top = found.order[:30]
     assert (found.suggested[top] == right[top]).mean() > 0.8 and found.is_issue[top].mean() > 0.8
 
@@ -39,7 +39,7 @@ def test_probabilities_are_taken_as_they_are(data):
     probs = cross_val_predict(LogisticRegression(), X, labels, method="predict_proba")
     found = find_suspects(probs, labels, given="probs")
     np.testing.assert_array_equal(found.suggested, np.array(["ant", "bee", "cat"])[probs.argmax(1)])
-    assert average_precision_score(wrong, found.score) > 0.8
+    assert average_precision_score(wrong, found.wrong) > 0.8
 
 
 def test_a_function_trains_on_the_other_rows_and_gets_the_same_suspects(data):
@@ -57,8 +57,8 @@ def test_a_function_trains_on_the_other_rows_and_gets_the_same_suspects(data):
     folds = StratifiedKFold(4, shuffle=True, random_state=0)
     probs = cross_val_predict(LogisticRegression(), X, labels, cv=folds, method="predict_proba")
     np.testing.assert_array_equal(found.order, find_suspects(probs, labels, given="probs").order)
-    np.testing.assert_allclose(found.share_by_label, [found.score[labels == name].mean() for name in classes])
-    assert abs(found.score.mean() - wrong.mean()) < 0.06
+    np.testing.assert_allclose(found.share_by_label, [found.wrong[labels == name].mean() for name in classes])
+    assert abs(found.wrong.mean() - wrong.mean()) < 0.06
 
 
 def test_a_function_that_returns_another_shape_is_named(data):

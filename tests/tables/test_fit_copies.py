@@ -89,7 +89,7 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table, monk
     judged = fit.judgement
     np.testing.assert_array_equal(judged.probs, judged.probs[rows.first])
     rare = judged.target == 1
-    agrees = judged.suggested == judged.target
+    agrees = judged.suggestion == judged.target
     assert rare.sum() == 270 and agrees[rare].mean() < 0.5
     leaking = RandomForestClassifier(oob_score=True, random_state=0).fit(table[list("abcde")], table["y"])
     assert (leaking.oob_decision_function_.argmax(1) == rare)[rare].mean() > 0.95
@@ -97,9 +97,9 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table, monk
     monkeypatch.setattr(judging, "judges", lambda *_: None)
     X = table[list("abcde")].to_numpy()
     grown = judging.judge(X, rows.target, rows.train, PLAN.seed, first=rows.first)  # the share is that of these trees
-    differs = grown.suggested != grown.target
+    differs = grown.suggestion != grown.target
     assert grown.share.n == 300 and grown.share.disagreement == differs[grown.is_distinct].mean()
-    assert judged.is_distinct.sum() == judged.n_distinct == 300
+    assert judged.is_distinct.sum() == 300
     listed = judged.suspects(540)
     assert len(np.unique(rows.first[listed])) == len(listed) <= 300
 

@@ -90,7 +90,7 @@ class FitFiles:
             **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
             self.model.name: result.model.to_bytes(),
             self.report.name: page,
-            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
+            self.suspects.name: suspects_csv(result.judgement, result.row_names, result.listing),
         }
 
     def write_changed(

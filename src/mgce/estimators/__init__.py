@@ -9,7 +9,7 @@ from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
-from mgce.estimators.suspects import Suspects, find_suspects
+from mgce.estimators.suspects import find_suspects
 from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",
     "MGCEVotingClassifier",
-    "Suspects",
     "find_suspects",
     "load",
     "save",

@@ -2,57 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedKFold
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
+from mgce._arrays import as_probs, sorted_classes
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
-from mgce.labels.share import NoiseShare
-from mgce.labels.suspects import judgement
-
-
-@dataclass(frozen=True)
-class Suspects:
-    """Given labels, ranked by how probable it is that they are wrong.
-
-    Attributes:
-        order: indices of all n rows, the most suspect label first. If you have time to check m, check the first m.
-        score: estimated probability that the label of each row is wrong, shape (n,).
-        suggested: the most probable class of each row, shape (n,).
-        is_issue: whether confident learning considers the label wrong, shape (n,).
-        classes: the k classes, sorted.
-        share: the share of wrong labels: an interval where the data support its assumption, elsewhere a range from 0.
-        share_by_label: the estimated share of wrong labels among the rows that are given each class, shape (k,): the
-            mean of their `score`. It has no interval, and is too large where the model often errs.
-    """
-
-    order: IntArray
-    score: FloatArray
-    suggested: NDArray[Any]
-    is_issue: NDArray[np.bool_]
-    classes: NDArray[Any]
-    share: NoiseShare
-    share_by_label: FloatArray
-
-
-Train = Callable[[IntArray, IntArray], Any]  # from rows to train on and others to the others' probabilities
+from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
+from mgce.labels.out_of_fold import checked_train, out_of_fold, stratified_folds
 
 
 def find_suspects(
     rows: Any, labels: Any, *, given: str = "features", n_folds: int = 3, random_state: Any = None
-) -> Suspects:
+) -> DoubtfulLabels:
     r"""Rank labels by how probable it is that they are wrong, from features or from probabilities.
 
-    .. math:: \text{score}_i = 1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}
+    .. math:: \text{wrong}_i = 1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}
 
     T is the noise matrix and q the probabilities of the right classes, both estimated from probabilities of the noisy
-    labels: see :func:`mgce.labels.suspects.judgement`. For features these are `oof_proba_` of a
+    labels: see :func:`mgce.labels.doubtful.doubtful_labels`. For features these are `oof_proba_` of a
     :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:
@@ -68,7 +37,7 @@ def find_suspects(
         random_state: seed of the folds, for features and functions.
 
     Returns:
-        The ranking, with suggested labels.
+        The labels with the probability that each is wrong, their order and suggested labels.
 
     Raises:
         ValueError: if an argument is not as described.
@@ -85,7 +54,8 @@ def find_suspects(
     """
     classes, target = sorted_classes(np.asarray(labels))
     if callable(rows):
-        probs = out_of_fold(rows, target, len(classes), n_folds, random_state)
+        parts = stratified_folds(target, n_folds, random_state)
+        probs = out_of_fold(checked_train(rows, len(classes)), parts, (len(target), len(classes)))
     elif given not in ("features", "probs"):
         raise ValueError(_validation.expected("given", "'features' or 'probs'", given))
     elif given == "features":
@@ -96,33 +66,5 @@ def find_suspects(
         if probs.shape != (len(target), len(classes)):
             what = f"of shape ({len(target)}, {len(classes)}), a row for each label and a column for each class"
             raise ValueError(_validation.expected("rows", what, probs.shape))
-    found = judgement(probs, target.astype(np.int64))
-    by_label = np.bincount(target, found.wrong) / np.bincount(target)
-    return Suspects(
-        found.order(), found.wrong, classes[found.suggested], found.is_issue, classes, found.share, by_label
-    )
-
-
-def out_of_fold(train: Train, target: IntArray, n_classes: int, n_folds: int, random_state: Any) -> FloatArray:
-    """Return for each row the probabilities of a model that was trained without it, shape (n, k).
-
-    Args:
-        train: function that trains on rows and returns the probabilities of others: see :func:`find_suspects`.
-        target: the given labels, shape (n,), in 0..n_classes-1.
-        n_classes: number k of classes.
-        n_folds: number of trainings, at least 2.
-        random_state: seed of the folds.
-
-    Raises:
-        ValueError: if a training returns no such probabilities.
-    """
-    _validation.check_count("n_folds", n_folds, 2)
-    probs = np.empty((len(target), n_classes))
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    for others, held_out in folds.split(target, target):
-        found = as_probs(train(others, held_out), "rows")
-        if found.shape != (len(held_out), n_classes):
-            what = f"a function that returns probabilities of shape ({len(held_out)}, {n_classes}) here"
-            raise ValueError(_validation.expected("rows", what, found.shape))
-        probs[held_out] = found
-    return probs
+    source = "function" if callable(rows) else given
+    return doubtful_labels(probs, target.astype(np.int64), classes=classes, source=source)

@@ -16,6 +16,7 @@ from mgce._validation import check_count, expected
 from mgce.datasets.column_types import cells_of, frame_of
 from mgce.labels.annotator_table import Annotator, annotator_table
 from mgce.labels.annotators import Annotations, AnnotatorModel, annotator_model
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.labels.independence import Independence, independence
 from mgce.labels.shared_evidence import shared_evidence
 
@@ -30,11 +31,8 @@ class Consensus:
     """The right label of each row, estimated from the labels of several annotators.
 
     Attributes:
-        labels: the consensus label of each row, shape (n,).
-        probs: probability of each class to be right, shape (n, k).
-        classes: the classes, sorted, shape (k,).
+        doubtful: the consensus labels with the probability of each class to be right, ranked by their doubt.
         annotators: for each annotator with a label, number of labels, estimated accuracy, confused classes.
-        order: indices of all rows, the most doubtful consensus label first.
         n_labels: number of labels of each row, shape (n,).
         model: the estimates that all others are computed from, for the rows sorted by content.
         independent: the estimates before they are weakened by rho, as if all sources erred independently.
@@ -42,16 +40,33 @@ class Consensus:
         notes: sentences on annotators and labels that look like mistakes.
     """
 
-    labels: NDArray[Any]
-    probs: FloatArray
-    classes: NDArray[Any]
+    doubtful: DoubtfulLabels
     annotators: tuple[Annotator, ...]
-    order: IntArray
     n_labels: IntArray
     model: AnnotatorModel
     independent: AnnotatorModel
     rho: float
     notes: tuple[str, ...]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The consensus label of each row, shape (n,)."""
+        return self.doubtful.given
+
+    @property
+    def probs(self) -> FloatArray:
+        """The probability of each class to be right, shape (n, k)."""
+        return self.doubtful.probs
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The classes, sorted, shape (k,)."""
+        return self.doubtful.classes
+
+    @property
+    def order(self) -> IntArray:
+        """The indices of all rows, the most doubtful consensus label first."""
+        return self.doubtful.order
 
     @property
     def quality(self) -> FloatArray:
@@ -224,15 +239,12 @@ def consensus_of(
     probs = np.empty((n, k))
     weaker, rho = shared_evidence(model)
     probs[order] = weaker.probs
-    rank = np.argsort(order)
     table = annotator_table(weaker, names, classes)
-    doubtful = np.lexsort((rank, probs.max(1).round(12)))
     notes = _notes(table, matrix)
     found = tuple(one for one in table if one.n_labels)
     n_labels = (matrix >= 0).sum(1)
-    return Consensus(
-        classes[probs.argmax(1)], probs, classes, found, doubtful, n_labels, weaker, model, rho, tuple(notes)
-    )
+    doubtful = DoubtfulLabels.of_consensus(classes, probs, np.argsort(order))
+    return Consensus(doubtful, found, n_labels, weaker, model, rho, tuple(notes))
 
 
 def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:

@@ -176,10 +176,11 @@ def with_doubts(fit: TableFit, consensus: Consensus) -> TableFit:
     """
     place = {str(label): number for number, label in enumerate(consensus.classes)}
     columns = [place[str(label)] for label in fit.model.classes]
-    probs = consensus.probs[fit.listing.cells.index.to_numpy()][:, columns]
+    rows = fit.listing.cells.index.to_numpy()
+    probs = consensus.probs[rows][:, columns]
     settled = [row for row, decision in fit.listing.checked.items() if decision != SKIP]
-    judgement = fit.judgement.doubted(probs, np.array(settled, dtype=np.int64))
-    return replace(fit, consensus=consensus, judgement=judgement)
+    doubted = fit.judgement.as_consensus(probs, consensus.doubtful.rank[rows])
+    return replace(fit, consensus=consensus, judgement=doubted.settled(np.array(settled, dtype=np.int64)))
 
 
 def annotator_sentences(consensus: Consensus) -> list[str]:

@@ -14,11 +14,11 @@ from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
 from mgce.labels.consensus import Consensus
-from mgce.labels.suspects import Judgement
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.decision_file import Decision
 from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate
-from mgce.tables.candidates import BASELINES, HEADS
+from mgce.tables.candidates import BASELINES
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice
 from mgce.tables.dependence import Dependence, dependence
@@ -45,7 +45,7 @@ class TableFit:
     quality: dict[str, Any]  # on the rows held out: what `quality` returns
     certificate: RiskCertificate
     measures: Measures  # on the rows held out
-    judgement: Judgement  # of the given labels of all rows
+    judgement: DoubtfulLabels  # of the given labels of all rows
     listing: Listing  # what is listed of each row beside the judgement
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
@@ -67,11 +67,6 @@ class TableFit:
     def given_label(self) -> str:
         """The label of held-out rows that accuracies, bounds and calibration errors compare with."""
         return "the given label" if self.findings is None else "the label given before the review"
-
-    @property
-    def judge(self) -> str:
-        """What judges the labels: the head that was chosen for embeddings, or a forest."""
-        return self.choice.trial.model if self.choice.trial.model in HEADS else "forest"
 
 
 def run(

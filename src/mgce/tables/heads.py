@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.labels.suspects import Judgement, judgement
+from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
+from mgce.labels.out_of_fold import completed
 from mgce.tables.candidates import HEAD, Candidate, head
 from mgce.tables.choice import Choice, Margins, OnFit, Trial, Weight
 
@@ -42,7 +43,7 @@ def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, w
 
 def judge_by_head(
     choice: Choice, X: NDArray[Any], target: NDArray[np.int64], train: NDArray[np.int64], first: NDArray[np.int64]
-) -> Judgement:
+) -> DoubtfulLabels:
     """Judge the label of each row by a head that was not fitted to it: of its fold, or of all training rows.
 
     Args:
@@ -53,9 +54,6 @@ def judge_by_head(
         first: for each row, the index of the row that represents all its copies, shape (n,).
     """
     assert choice.trial.probs is not None
-    probs = np.empty((len(X), choice.trial.probs.shape[1]))
-    probs[train] = choice.trial.probs
-    held_out = np.setdiff1d(np.arange(len(X)), train)
-    if held_out.size:
-        probs[held_out] = choice.fitted.predict_proba(X[held_out])
-    return judgement(probs[first], target, first, X)
+    probs = completed(choice.trial.probs, train, len(X), lambda others: choice.fitted.predict_proba(X[others]))
+    classes = choice.fitted.classes_
+    return doubtful_labels(probs[first], target, classes=classes, first=first, X=X, source=choice.trial.model)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mgce.datasets.reading import Reading
 from mgce.datasets.written_tables import to_csv
-from mgce.labels.suspects import Judgement
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.draws import Draws, draw
 from mgce.review.suspect_file import CHECK, COLUMNS, NAME, own_name, row_checks
 from mgce.tables.row_keys import row_keys
@@ -75,15 +75,14 @@ def probability_text(wrong: float) -> str:
     return f">{level}" if wrong > LEVELS[-1] else f"<{level}" if wrong < LEVELS[0] else level
 
 
-def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any], listing: Listing) -> bytes:
-    """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
+def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing) -> bytes:
+    """Write doubtful labels as a CSV file with a line for every row of the table, the most suspect label first.
 
     The column `expected_precision` is the expected share of wrong labels among the lines from the first to the current
     one. The column `draw` is the row's position in a random order of all rows.
 
     Args:
-        judged: the judgement.
-        classes: the classes by index, shape (k,).
+        judged: the labels, with the probability that each is wrong.
         names: the name of each row, shape (n,); the name of the series heads the second column.
         listing: the other content of each line.
 
@@ -91,8 +90,8 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         The content of the file.
     """
     n = len(judged.target)
-    rows, order = np.arange(n), judged.order()
-    texts = np.array([str(label) for label in classes], dtype=object)
+    rows, order = np.arange(n), judged.order
+    texts = np.array([str(label) for label in judged.classes], dtype=object)
     others = judged.probs.copy()
     others[rows, judged.target] = -1
     precision = np.empty(n)
@@ -103,11 +102,11 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         "line": np.full(n, "", dtype=object) if listing.lines is None else listing.lines,
         "key": listing.keys,
         "given": texts[judged.target],
-        "suggested": texts[judged.suggested],
+        "suggested": texts[judged.suggestion],
         "alternative": texts[others.argmax(1)],
         "p_wrong": rounded(judged.wrong),
         "p_given": judged.probs[rows, judged.target].round(2),
-        "p_suggested": judged.probs[rows, judged.suggested].round(2),
+        "p_suggested": judged.probs[rows, judged.suggestion].round(2),
         "is_issue": judged.is_issue,
         "expected_precision": precision.round(4),
         "checked": [listing.checked.get(int(row), "") for row in rows],

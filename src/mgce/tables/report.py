@@ -315,7 +315,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
     judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
-    if fit.judge in HEADS:
+    if fit.judgement.source in HEADS:
         judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
     look_wrong = (
         "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
@@ -339,7 +339,7 @@ def _suspects(fit: TableFit, plan: FitPlan, most: int) -> str:
     )
     suspects = judgement.suspects(most)
     if not suspects.size:
-        return words + paragraph(f"None: every label is the one the {fit.judge} would give.")
+        return words + paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
     numbers = "" if plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "

@@ -20,7 +20,7 @@ import torch
 
 from mgce import MGCEEmbeddingClassifier
 from mgce.labels.confident import confident_labels
-from mgce.labels.suspects import right_class_probs
+from mgce.labels.doubtful import right_class_probs
 from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels
 from mgce.risk import clopper_pearson_upper
