@@ -79,13 +79,14 @@ ROOMS = {
         "instances",
     ),
     "mgce.labels": (
-        "annotators confident mixture out_of_fold right_labels share",
+        "choosing confident mixture out_of_fold right_labels share",
+        "annotators",
         "annotator_table doubtful independence kind shared_evidence",
         "consensus",
     ),
     "mgce.loop": (
-        "average indexed_dataset memorising validation",
-        "picture",
+        "average indexed_dataset validation",
+        "picture verdict",
         "keeper",
         "recipes",
     ),

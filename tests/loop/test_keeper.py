@@ -11,8 +11,9 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ELRLoss, ModelKeeper
-from mgce.loop.memorising import Decline
+from mgce.labels.share import share_of_predictions
 from mgce.loop.validation import Epoch
+from mgce.loop.verdict import Decline
 
 N, D, K = 60, 5, 3
 
@@ -133,8 +134,8 @@ def test_the_gap_of_labels_learnt_by_heart_is_said():
         keeper.end_epoch(DataLoader(noisy, batch_size=300))
     assert keeper.epochs[-1].training > 0.8
     last, said = keeper.epochs[-1], str(keeper)
-    assert keeper.gap == last.training - last.network > 0.3
-    assert f"predicted {last.training:.1%} of the training labels, {100 * keeper.gap:.1f} points more" in said
+    assert keeper.verdict.gap == last.training - last.network > 0.3
+    assert f"predicted {last.training:.1%} of the training labels, {100 * keeper.verdict.gap:.1f} points more" in said
 
 
 @pytest.mark.parametrize(("lost", "gained", "shown"), [(80, 20, True), (21, 20, False), (20, 80, False), (0, 0, False)])
@@ -158,7 +159,7 @@ def test_a_class_that_is_lost_in_part_or_whole_is_said_with_its_numbers(wrong):
         keeper = ModelKeeper(Recalled(taken), nn.CrossEntropyLoss())
         keeper.step(keeper.network(torch.arange(800)), given)
         keeper.end_epoch([(torch.arange(800), given)])
-        worst, rows = keeper.recalls[0], int((given == 5).sum())
+        worst, rows = keeper.verdict.recalls[0], int((given == 5).sum())
         found = int(((given == 5) & (taken == 5)).sum())
         assert (worst.label, worst.rows, worst.predicted) == (5, rows, found)
         assert worst.recall == pytest.approx(found / rows)
@@ -206,9 +207,34 @@ def test_confused_classes_are_named():
         keeper.step(logits, given)
         keeper.end_epoch([(torch.arange(800), given)])
         assert wanted in str(keeper)
-        doubt = given is confused
-        assert doubt == (f"(p = {keeper.noise_kind().p_value:.2g})" in str(keeper)) == bool(keeper.noise_kind().pairs)
-        assert not keeper.noise_share().supported
+        doubt, kind = given is confused, keeper.verdict.noise_kind
+        assert doubt == (f"(p = {kind.p_value:.2g})" in str(keeper)) == bool(kind.pairs)
+        assert not keeper.verdict.noise_share.supported
+
+
+def test_the_verdict_has_the_numbers_that_are_printed():
+    loop = Loop().run(6)
+    verdict, keeper = loop.keeper.verdict, loop.keeper
+    shares = [epoch.network for epoch in keeper.epochs]
+    assert verdict.best_accuracy == max(shares) and verdict.epochs == tuple(keeper.epochs)
+    assert (verdict.kept_epoch, verdict.kept_accuracy) == (keeper.kept_epoch, keeper.kept_accuracy)
+    assert verdict.kept_accuracy == getattr(keeper.epochs[verdict.kept_epoch - 1], verdict.kept)
+    x, y = rows(1)
+    with torch.inference_mode():
+        logits = keeper.best()(x)
+        last = loop.network.eval()(x).argmax(1) == y
+    top = logits.topk(2, 1).values
+    alone = share_of_predictions(y.numpy(), logits.argmax(1).numpy(), (top[:, 0] - top[:, 1]).double().numpy(), K)
+    assert verdict.noise_share.disagreement == alone.disagreement == pytest.approx(1 - verdict.kept_accuracy)
+    assert sum(one.predicted for one in verdict.recalls) == round(verdict.kept_accuracy * N)
+    assert last.double().mean().item() == pytest.approx(
+        verdict.best_accuracy + (verdict.decline.gained - verdict.decline.lost) / N
+    )
+    assert str(keeper) == str(verdict)
+    for share in (verdict.kept_accuracy, verdict.best_accuracy, keeper.epochs[-1].training):
+        assert f"{share:.1%}" in str(verdict)
+    with pytest.raises(RuntimeError, match="end_epoch"):
+        str(ModelKeeper(nn.Linear(D, K), nn.CrossEntropyLoss()).verdict)
 
 
 def test_mistakes_of_a_loop_are_one_sentence():

@@ -17,6 +17,7 @@ from mgce.estimators.base import check_single
 from mgce.estimators.soft_targets import SoftTargetModel
 from mgce.labels.annotators import Annotations, annotator_model
 from mgce.labels.consensus import consensus_of, read_labels
+from mgce.labels.out_of_fold import completed, folds_of, out_of_fold
 
 # Consensus and model in turn: a third time changed the share of right labels by less than 0.1 points on CIFAR-10N.
 ROUNDS = 2
@@ -96,11 +97,8 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             oof = self._model.out_of_fold(targets)
             targets = annotator_model(only, oof).probs
         self._model.fit(targets)
-        probs = np.empty((len(matrix), len(self.classes_)))
-        probs[labelled] = oof
-        others = np.setdiff1d(np.arange(len(matrix)), labelled)
-        if others.size:
-            probs[others] = self._model.predict_proba(_taken(rows, others))
+        predict = self._model.predict_proba
+        probs = completed(oof, labelled, len(matrix), lambda others: predict(_taken(rows, others)))
         self.consensus_ = consensus_of(annotator_model(annotations, probs), order, matrix, names, self.classes_)
         self.oof_proba_ = np.empty_like(probs)
         self.oof_proba_[order] = probs
@@ -137,11 +135,11 @@ class _ByFolds:
 
     def out_of_fold(self, targets: FloatArray) -> FloatArray:
         """Return probabilities of each row by a classifier that was not fitted to its target."""
-        probs = np.empty(targets.shape)
-        for number in np.unique(self._fold):
-            others, own = np.flatnonzero(self._fold != number), np.flatnonzero(self._fold == number)
-            probs[own] = self._predicted(self._fitted(targets, others), _taken(self._rows, own))
-        return probs
+
+        def predicted(others: IntArray, own: IntArray) -> FloatArray:
+            return self._predicted(self._fitted(targets, others), _taken(self._rows, own))
+
+        return out_of_fold(predicted, folds_of(self._fold), (len(targets), targets.shape[1]))
 
     def fit(self, targets: FloatArray) -> None:
         """Fit the classifier to the targets of all rows."""

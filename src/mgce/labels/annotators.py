@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.special import gammaln, softmax
 
 from mgce._validation import expected
+from mgce.labels.mixture import even_noise
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -178,9 +179,7 @@ def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int
     counts = np.asarray(given.T @ posterior).reshape(m, k, k).transpose(0, 2, 1)
     pooled = counts.sum(0)
     wrong = min(max(1 - np.trace(pooled) / max(pooled.sum(), 1), 1 / max(pooled.sum(), 2)), 1 - 1 / k)
-    even = np.full((k, k), wrong / max(k - 1, 1))
-    np.fill_diagonal(even, 1 - wrong)
-    pooled = pooled + POOLED_PRIOR * even
+    pooled = pooled + POOLED_PRIOR * even_noise(k, wrong)
     pooled /= pooled.sum(1, keepdims=True)
     own = _scaled(pooled, counts)
     sizes = counts.sum(2)

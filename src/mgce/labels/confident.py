@@ -38,8 +38,17 @@ def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """
-    k = probs.shape[1]
-    # A class that no row is labelled with has no threshold, and no row belongs to it.
-    thresholds = [probs[target == j, j].mean() if (target == j).any() else np.inf for j in range(k)]
-    confident = np.where(probs >= np.array(thresholds) - ROUNDING, probs, -1.0)
+    confident = confident_probs(probs, target)
     return np.where(confident.max(1) > 0, confident.argmax(1), target)
+
+
+def confident_probs(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the probabilities that reach the threshold of their class, and -1 for all others, shape (n, k).
+
+    Args:
+        probs: class probabilities, shape (n, k).
+        target: given labels, shape (n,), in 0..k-1.
+    """
+    # A class that no row is labelled with has no threshold, and no row belongs to it.
+    thresholds = [probs[target == j, j].mean() if (target == j).any() else np.inf for j in range(probs.shape[1])]
+    return np.where(probs >= np.array(thresholds) - ROUNDING, probs, -1.0)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray, IntArray
 from mgce._row_order import content_order
 from mgce.labels.confident import confident_labels
+from mgce.labels.mixture import even_noise, right_class
 from mgce.labels.share import NoiseShare, noise_share
 
 # Rows of each class that the estimate of the noise matrix is given beforehand, with wrong labels spread evenly: a class
@@ -181,8 +182,7 @@ def right_class_probs(probs: FloatArray, target: IntArray, confident_class: IntA
         confident_class: the class that each row confidently belongs to, shape (n,).
     """
     noise = _noise_matrix(target, confident_class, probs.shape[1])
-    by_class = _right(probs, noise) * noise[:, target].T  # its row sum is P(given label | row)
-    return np.asarray(by_class / by_class.sum(1, keepdims=True))
+    return right_class(_right(probs, noise), target, noise)
 
 
 def _right(probs: FloatArray, noise: FloatArray) -> FloatArray:
@@ -200,6 +200,4 @@ def _noise_matrix(target: IntArray, confident_class: IntArray, k: int) -> FloatA
     counts = np.zeros((k, k))
     np.add.at(counts, (confident_class, target), 1)
     share = max((confident_class != target).mean(), 1 / len(target))  # not zero: no label is certain to be right
-    alike = np.full((k, k), share / (k - 1))  # all wrong labels equally probable
-    np.fill_diagonal(alike, 1 - share)
-    return np.asarray((counts + PRIOR_ROWS * alike) / (counts.sum(1, keepdims=True) + PRIOR_ROWS))
+    return np.asarray((counts + PRIOR_ROWS * even_noise(k, share)) / (counts.sum(1, keepdims=True) + PRIOR_ROWS))

@@ -62,13 +62,18 @@ def right_class(
     return np.asarray(joint / joint.sum(1, keepdims=True))
 
 
+def even_noise(k: int, share: float) -> NDArray[np.float64]:
+    """Return the noise matrix (k, k) of a share of wrong labels, in which all wrong labels are equally probable."""
+    matrix = np.full((k, k), share / max(k - 1, 1))
+    np.fill_diagonal(matrix, 1 - share)
+    return matrix
+
+
 def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return counts (k, k) as a noise matrix: with `PRIOR_ROWS` of even noise, at most `MOST_TO_ONE` to one class."""
     k, n = len(counts), counts.sum()
     share = min(max(1 - np.trace(counts) / n, 1 / n), 1 - 1 / k)  # no label is certain to be right
-    even = np.full((k, k), share / (k - 1))
-    np.fill_diagonal(even, 1 - share)
-    smoothed = counts + PRIOR_ROWS * even
+    smoothed = counts + PRIOR_ROWS * even_noise(k, share)
     noise = np.asarray(smoothed / smoothed.sum(1, keepdims=True))
     for own, row in enumerate(noise):
         others = np.where(np.arange(k) == own, -1.0, row)

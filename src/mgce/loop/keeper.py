@@ -10,22 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from mgce._validation import expected
+from mgce.labels.choosing import shown_better
 from mgce.labels.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
 from mgce.labels.share import NoiseShare, share_of_predictions
 from mgce.loop.average import Average, copied
-from mgce.loop.memorising import (
-    ClassRecall,
-    Decline,
-    kind_of_noise,
-    least_predicted,
-    left_out,
-    of_training,
-    recalls,
-    shown_better,
-    wrong_labels,
-)
 from mgce.loop.picture import picture
 from mgce.loop.validation import Epoch, Predict, of_batch, predictions
+from mgce.loop.verdict import CHOICE_LEVEL, Decline, Verdict, recalls
 from mgce.losses.protocol import ignore_index_of
 
 # Weights are averaged over about this many epochs, so that the average does not depend on the size of a batch.
@@ -49,9 +40,7 @@ class ModelKeeper:
     predicts fewer labels of other rows.
 
     Call :meth:`step` after each step of the optimizer, and :meth:`end_epoch` after each epoch. Then :meth:`best` is the
-    network that was kept, and `print(keeper)` says in numbers what was kept and what happened. Its numbers are in
-    :attr:`epochs`, :attr:`kept_accuracy`, :attr:`gap`, :attr:`decline` and :attr:`recalls`, and in the results of
-    :meth:`noise_share` and :meth:`noise_kind`.
+    network that was kept, and :attr:`verdict` has the numbers of what happened. `print(keeper)` says them in sentences.
 
     Args:
         network: the network that is trained. It is neither moved nor changed.
@@ -120,7 +109,7 @@ class ModelKeeper:
         self.epochs: list[Epoch] = []
         self._average = Average(network)
         self._best: dict[str, dict[str, Any]] = {}  # of either candidate, its best epoch
-        self._lost = [0, 0]  # of the validation rows: see `memorising.Decline`
+        self._lost = [0, 0]  # of the validation rows: see `verdict.Decline`
         self._total, self._steps, self._steps_of_epoch = 0, 0, 0
         # Of each step: training labels predicted, and rows. They are read at the end of the epoch.
         self._trained: list[Tensor] = []
@@ -222,71 +211,27 @@ class ModelKeeper:
         return accuracy
 
     @property
-    def gap(self) -> float:
-        """How much larger a share of the training labels the network predicted in the last epoch than of the others.
-
-        The others are the validation labels. The gap is NaN if :meth:`step` was given no logits. A network that
-        overfits has a gap, with right labels too.
-
-        Raises:
-            RuntimeError: before the first epoch has ended.
-        """
-        self._require_kept()
-        return self.epochs[-1].training - self.epochs[-1].network
-
-    @property
-    def decline(self) -> Decline:
-        """How many validation labels the network stopped predicting since its best epoch, and a p-value."""
-        return Decline(*self._lost)
-
-    @property
-    def recalls(self) -> tuple[ClassRecall, ...]:
-        """How often the kept weights predict each class that is a label of some validation row, the least often first.
-
-        A class with `named` = 0 is predicted for no row.
+    def verdict(self) -> Verdict:
+        """What the training did to the validation labels, in numbers; `print` says them in sentences.
 
         Raises:
             RuntimeError: before the first epoch has ended.
         """
         kept = self._require_kept()
-        return recalls(kept["target"], kept["predicted"], kept["num_classes"])
-
-    def noise_share(self, *, delta: float = 0.05) -> NoiseShare:
-        """Estimate the share of wrong labels among the validation rows, by the kept weights.
-
-        Args:
-            delta: nominal probability in (0, 1) with which the truth is outside the ends.
-
-        Returns:
-            An interval where the data support its assumptions, elsewhere a range from 0: see
-            :func:`mgce.labels.noise_share`. Rows are ranked by the difference of their two largest logits.
-
-        Raises:
-            RuntimeError: before the first epoch has ended.
-        """
-        return self._noise(delta)[0]
-
-    def noise_kind(self) -> NoiseKind:
-        """Tell whether wrong labels of the validation rows depend on the class, by the kept weights.
-
-        Returns:
-            The kind, which may be that the rows cannot tell: see :func:`mgce.labels.kind.kind_of_predictions`.
-
-        Raises:
-            RuntimeError: before the first epoch has ended.
-        """
-        return self._noise(0.05)[1]
-
-    def _noise(self, delta: float) -> tuple[NoiseShare, NoiseKind]:
-        """Return the share of wrong labels and their kind; a kind that refutes an interval leaves a range."""
-        kept = self._require_kept()
-        target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
-        rows = target, predicted, margin.astype(float), kept["num_classes"]
-        share = share_of_predictions(*rows, delta=delta)
-        kind = kind_of_predictions(*rows, share)
-        if kind.kind == CLASS_DEPENDENT:
-            share = share.as_range("some classes are often given one other label")
-        return share, kind
+        share, kind = _noise(kept)
+        return Verdict(
+            kept=kept["of"],
+            kept_epoch=kept["epoch"],
+            kept_accuracy=kept["accuracy"],
+            best_accuracy=self._best[NETWORK]["accuracy"],
+            epochs=tuple(self.epochs),
+            decline=Decline(*self._lost),
+            recalls=recalls(kept["target"], kept["predicted"], kept["num_classes"]),
+            noise_share=share,
+            noise_kind=kind,
+            left_out=self.left_out,
+            classes=self.classes,
+        )
 
     def to_svg(self) -> str:
         """Return a picture of the training as an SVG document: accuracies by epoch, and what is kept.
@@ -346,24 +291,8 @@ class ModelKeeper:
             torch.cuda.set_rng_state_all(cuda)
 
     def __str__(self) -> str:
-        """Say in a few sentences what is kept, why, and what the numbers of the training are."""
-        if not self._best:
-            return "Nothing is kept before the first epoch has ended."
-        kept, last = self._require_kept(), self.epochs[-1]
-        share, kind = self._noise(0.05)
-        what = "The average of the weights" if kept["of"] == AVERAGE else "The network"
-        sentences = (
-            f"{what} after epoch {kept['epoch']} of {len(self.epochs)} is kept: it predicts {kept['accuracy']:.1%} of "
-            "the validation labels.",
-            f"The network predicts {self._best[NETWORK]['accuracy']:.1%} at its best, and {last.network:.1%} after the "
-            "last epoch.",
-            of_training(last.training, self.gap, self.decline),
-            least_predicted(self.recalls, self.classes),
-            wrong_labels(share),
-            kind_of_noise(kind, self.classes),
-            left_out(self.left_out),
-        )
-        return " ".join(filter(None, sentences))
+        """Say the verdict in sentences, or that there is none yet."""
+        return str(self.verdict) if self._best else "Nothing is kept before the first epoch has ended."
 
     def _models(self) -> dict[str, nn.Module]:
         """Return the two candidates by name."""
@@ -382,10 +311,21 @@ class ModelKeeper:
         if not self._best:
             raise RuntimeError("Expected `end_epoch` to be called before, but no epoch has ended.")
         network, average = self._best[NETWORK], self._best[AVERAGE]
-        return network if shown_better(_right(network), _right(average)) else average
+        return network if shown_better(_right(network), _right(average), CHOICE_LEVEL) else average
 
 
 def _right(best: dict[str, Any]) -> Tensor:
     """Return whether the best epoch of a candidate predicts the given label of each validation row, (n,)."""
     right: Tensor = best["predicted"] == best["target"]
     return right
+
+
+def _noise(kept: dict[str, Any]) -> tuple[NoiseShare, NoiseKind]:
+    """Return the share of wrong labels and their kind; a kind that refutes an interval leaves a range."""
+    target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
+    rows = target, predicted, margin.astype(float), kept["num_classes"]
+    share = share_of_predictions(*rows)
+    kind = kind_of_predictions(*rows, share)
+    if kind.kind == CLASS_DEPENDENT:
+        share = share.as_range("some classes are often given one other label")
+    return share, kind

@@ -11,7 +11,9 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
+from mgce.labels.choosing import most_predicted
 from mgce.loop.keeper import ModelKeeper
+from mgce.loop.verdict import Verdict
 from mgce.losses.bootstrapped import SoftBootstrapLoss
 from mgce.losses.early_learning import ELRLoss
 from mgce.losses.indexed import AcceptsIndex, IndexedLoss
@@ -44,13 +46,13 @@ class Trial:
         right: whether the kept weights predict the given label of each validation row, shape (n,), bool.
         epochs: number of epochs that were trained.
         network: the network with the kept weights, in evaluation mode; None if only predictions are known.
-        summary: what the keeper says of the training.
+        verdict: what the training did to the validation labels; None if only predictions are known.
     """
 
     right: Tensor
     epochs: int
     network: nn.Module | None = field(default=None, repr=False)
-    summary: str = ""
+    verdict: Verdict | None = None
 
     @property
     def accuracy(self) -> float:
@@ -109,7 +111,8 @@ class RecipeChoice:
         if unknown:
             n = len(self.trials[self.name].right)
             parts.append(f"These {n} labels cannot tell whether other recipes are better: {', '.join(unknown)}.")
-        return " ".join([*parts, self.trials[self.name].summary])
+        verdict = self.trials[self.name].verdict
+        return " ".join([*parts, *([] if verdict is None else [str(verdict)])])
 
 
 def choose_recipe(
@@ -200,7 +203,7 @@ def choose_recipe(
 
 def chosen(trials: dict[str, Trial], delta: float = 0.05) -> RecipeChoice:
     """Choose among recipes that were tried: see :func:`choose_recipe`."""
-    return RecipeChoice(max(trials, key=lambda name: trials[name].accuracy), trials, delta)
+    return RecipeChoice(most_predicted((one.accuracy, name) for name, one in trials.items()), trials, delta)
 
 
 def criterion_of(recipe: Recipe, num_rows: int, num_classes: int) -> nn.Module:
@@ -239,7 +242,7 @@ class _Running:
 
     def trial(self) -> Trial:
         """Return what was reached."""
-        return Trial(self.keeper.kept_right, len(self.keeper.epochs), self.keeper.best(), str(self.keeper))
+        return Trial(self.keeper.kept_right, len(self.keeper.epochs), self.keeper.best(), self.keeper.verdict)
 
 
 def is_over(epochs: int, kept_epoch: int, patience: int, least: int) -> bool:

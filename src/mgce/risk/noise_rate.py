@@ -11,6 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._row_order import content_order
+from mgce.labels.confident import confident_probs
 from mgce.labels.share import noise_share
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
@@ -20,10 +21,6 @@ SURE_SHARE = 0.2
 # Probabilities that differ by no more than this count as tied: the probability of a row varies by some 1e-16 with the
 # batch in which it was predicted.
 SAME = 1e-12
-# A probability this far below its threshold still reaches it. The threshold is a mean of probabilities. If all examples
-# of a label are alike, it equals their common probability up to rounding, at most that of float32. cleanlab has the
-# same.
-ROUNDING = 1e-6
 RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
 
 
@@ -215,8 +212,7 @@ def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
     """Return the estimated joint distribution of right and given label, shape (k, k) for k classes."""
     k = p.shape[1]
     size = np.bincount(y, minlength=k)
-    threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])
-    sure = np.where(p >= threshold - ROUNDING, p, -1.0)
+    sure = confident_probs(p, y)
     rows = sure.max(1) >= 0
     counts = np.zeros((k, k))
     np.add.at(counts, (sure[rows].argmax(1), y[rows]), 1)

@@ -15,6 +15,7 @@ from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
 from mgce.labels.consensus import Consensus
 from mgce.labels.doubtful import DoubtfulLabels
+from mgce.labels.share import NoiseShare
 from mgce.review.decision_file import Decision
 from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate
@@ -62,6 +63,13 @@ class TableFit:
     findings: Findings | None = None  # what they did and tell
     caution: str = ""  # what the headline has to add, of what is known of the table's file
     consensus: Consensus | None = None  # of several labels a row, if the target is one
+
+    @property
+    def share(self) -> NoiseShare:
+        """The share of wrong labels among distinct rows."""
+        share = self.judgement.share
+        assert share is not None  # it is None for a consensus that no model judged
+        return share
 
     @property
     def given_label(self) -> str:

@@ -59,8 +59,7 @@ def judge(
     probs = grown if weak is None else _unseen(weak.fit(X[train], target[train], weight), X, train)
     if first is not None:
         grown, probs = grown[first], probs[first]
-    names = {"classes": classes, "source": "forest"}
-    return doubtful_labels(probs, target, first=first, X=X, of_share=grown, **names)
+    return doubtful_labels(probs, target, classes=classes, first=first, X=X, of_share=grown, source="forest")
 
 
 def _unseen(trees: MGCEForestClassifier, X: NDArray[Any], train: IntArray) -> FloatArray:

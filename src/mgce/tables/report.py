@@ -157,7 +157,7 @@ def wrong_labels(fit: TableFit) -> str:
 
     After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
     """
-    found, review = fit.judgement.share, fit.findings
+    found, review = fit.share, fit.findings
     labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
     if review is not None and review.left_is_useful:
         return left_wrong(review)

@@ -323,8 +323,8 @@ def _shares(results: Results) -> list[str]:
     return [
         "## How many labels are wrong",
         "",
-        "What `print(keeper)` says of the validation labels, for each seed of the default recipe. An interval is given",
-        "where the rows support its assumption, else an upper limit.",
+        "What `keeper.verdict` says of the validation labels, for each seed of the default recipe. An interval is",
+        "given where the rows support its assumption, else an upper limit.",
         "",
         table(["column", "wrong", "said"], rows),
     ]

@@ -92,7 +92,7 @@ def trained(data_dir: Path) -> Iterator[Record]:
         column = loop.Column(dataset, noise, first=20_000)  # rows of the development columns of `mgce_lab.studies.loop`
         data = loop.images(column, data_dir, 0)
         *_, keeper = loop.epochs(data, column, robust_loss("gce"), 0)
-        found = keeper.noise_kind()
+        found = keeper.verdict.noise_kind
         yield {"dataset": dataset, "noise": noise, "kind": found.kind, "pairs": found.pairs, "p_value": found.p_value}
 
 

@@ -114,7 +114,7 @@ def _fit(rows: Rows, seed: int) -> dict[str, Any]:
     predictions = fit.model.predict(fit.model.columns.select(rows.test_frame))
     found = np.empty(len(rows.y))
     found[fit.judgement.order] = -np.arange(len(rows.y))  # the most suspect has the highest score
-    share, right = fit.judgement.share, fit.model.right_labels
+    share, right = fit.share, fit.model.right_labels
     assert right is not None  # as the metric is accuracy
     return {
         **_quality(predictions.h, rows, seconds),

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
 from torch import Tensor
 
 from mgce._rounding import percent_down, percent_up
 from mgce._validation import listed
+from mgce.labels.choosing import mcnemar
 from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
 from mgce.labels.share import NoiseShare
+from mgce.loop.validation import Epoch
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
 # of several, so later ones lose labels by chance too: the level is stricter than the usual 0.05 for that.
@@ -43,7 +44,7 @@ class Decline:
 
         This is McNemar's exact test. It is nominal, since the best epoch is the best of several.
         """
-        return _tail(self.lost, self.lost + self.gained)
+        return mcnemar(self.lost, self.gained)
 
     @property
     def shown(self) -> bool:
@@ -71,6 +72,65 @@ class ClassRecall:
     def recall(self) -> float:
         """The share of the rows with this label that are predicted as this class."""
         return self.predicted / self.rows
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a training did to the labels of a validation set, in numbers. `print` says the numbers in sentences.
+
+    Attributes:
+        kept: which weights are kept: `"average"` or `"network"`.
+        kept_epoch: the epoch whose weights are kept, counted from 1.
+        kept_accuracy: the share of the validation labels that the kept weights predict.
+        best_accuracy: the share that the network predicts at its best.
+        epochs: the :class:`Epoch` of each epoch.
+        decline: how many validation labels the network stopped predicting since its best epoch, and a p-value.
+        recalls: how often the kept weights predict each class that is a label of some validation row, the least often
+            first. A class with `named` = 0 is predicted for no row.
+        noise_share: the share of wrong labels among the validation rows, by the kept weights: an interval where the
+            data support its assumptions, elsewhere a range from 0. Rows are ranked by the difference of their two
+            largest logits: see :func:`mgce.labels.noise_share`.
+        noise_kind: whether wrong labels depend on the class, which the rows may not tell: see
+            :func:`mgce.labels.kind.kind_of_predictions`.
+        left_out: number of steps that the average leaves out, after each of which a weight was not finite.
+        classes: the names of the classes; None for their numbers.
+    """
+
+    kept: str
+    kept_epoch: int
+    kept_accuracy: float
+    best_accuracy: float
+    epochs: tuple[Epoch, ...]
+    decline: Decline
+    recalls: tuple[ClassRecall, ...]
+    noise_share: NoiseShare
+    noise_kind: NoiseKind
+    left_out: int
+    classes: Sequence[str] | None
+
+    @property
+    def gap(self) -> float:
+        """How much larger a share of the training labels the network predicted in the last epoch than of the others.
+
+        The others are the validation labels. The gap is NaN if :meth:`ModelKeeper.step` was given no logits. A network
+        that overfits has a gap, with right labels too.
+        """
+        return self.epochs[-1].training - self.epochs[-1].network
+
+    def __str__(self) -> str:
+        """Say in a few sentences what is kept, why, and what the numbers of the training are."""
+        what, last = "The average of the weights" if self.kept == "average" else "The network", self.epochs[-1]
+        sentences = (
+            f"{what} after epoch {self.kept_epoch} of {len(self.epochs)} is kept: it predicts {self.kept_accuracy:.1%} "
+            "of the validation labels.",
+            f"The network predicts {self.best_accuracy:.1%} at its best, and {last.network:.1%} after the last epoch.",
+            of_training(last.training, self.gap, self.decline),
+            least_predicted(self.recalls, self.classes),
+            wrong_labels(self.noise_share),
+            kind_of_noise(self.noise_kind, self.classes),
+            left_out(self.left_out),
+        )
+        return " ".join(filter(None, sentences))
 
 
 def recalls(target: Tensor, predicted: Tensor, num_classes: int) -> tuple[ClassRecall, ...]:
@@ -133,24 +193,6 @@ def least_predicted(found: Sequence[ClassRecall], classes: Sequence[str] | None 
         f"Of all labels, class {names[worst.label]} is predicted least often: for {worst.predicted} of its "
         f"{worst.rows} rows."
     )
-
-
-def shown_better(right: Tensor, others: Tensor) -> bool:
-    """Return whether one model is shown to predict more labels than another, by McNemar's exact test.
-
-    Args:
-        right: whether the model predicts the label of each row, shape (n,), bool.
-        others: whether the other model does, shape (n,), bool.
-
-    Reference: McNemar, Note on the sampling error of the difference between correlated proportions, 1947.
-    """
-    one, other = int((right & ~others).sum()), int((others & ~right).sum())
-    return one > other and _tail(one, one + other) < CHOICE_LEVEL
-
-
-def _tail(count: int, n: int) -> float:
-    """Return the probability of at least so many of n, if each was as probable as not; 1 if n is 0."""
-    return float(binomtest(count, n, alternative="greater").pvalue) if n else 1.0
 
 
 def wrong_labels(share: NoiseShare) -> str:
