@@ -26,7 +26,7 @@ from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.labels.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
-from mgce.risk.any_model import label_indices
+from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets
 from mgce.tables.columns import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions

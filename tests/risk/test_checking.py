@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence, rows_to_check
-from mgce.risk.looking_up import reserved
+from mgce.risk.checking import reserved
 
 DELTA = 0.1
 
