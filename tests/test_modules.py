@@ -90,7 +90,9 @@ TESTED_IN = {
     "tables/predictions": "cli/test_certify.py",
     "tables/rebuilt": "tables/test_model.py",
     "tables/summary": "cli/test_fit.py",
-    "tables/unread": "tables/test_notes.py",
+    "columns/unread": "columns/test_notes.py",
+    "columns/dependence": "tables/test_dependence.py",
+    "columns/embeddings": "tables/test_embeddings.py",
     "training/steps": "training/test_ensemble.py",
 }
 

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.optimize import minimize
 
-from mgce.labels import doubtful
+from mgce.labels import doubtful, find_consensus
 from mgce.labels.confident import confident_labels
 from mgce.labels.doubtful import doubtful_labels
 
@@ -61,3 +61,31 @@ def test_ties_do_not_depend_on_the_order_of_the_rows():
     for order in (np.arange(60)[::-1], generator.permutation(60)):
         found = doubtful_labels(probs[order], target[order], X=X[order])
         np.testing.assert_array_equal(X[order][found.suspects(10)], listed)
+
+
+def test_labels_have_their_names_and_decided_rows_come_last():
+    probs = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7], [0.88, 0.12]])
+    found = doubtful_labels(probs, np.array([0, 1, 1, 1]), classes=np.array(["ant", "bee"]), source="features")
+    assert found.given.tolist() == ["ant", "bee", "bee", "bee"] and found.source == "features"
+    assert found.suggested.tolist() == ["ant", "bee", "bee", "ant"]
+    np.testing.assert_allclose(found.share_by_label, [found.wrong[0], found.wrong[1:].mean()])
+    settled = found.settled(np.array([3]))
+    assert found.order[0] == 3 == settled.order[-1] and settled.suspects(4).size == 0
+    assert settled.wrong[3] == 0 and settled.given[3] == settled.suggested[3] == "bee"
+
+
+def test_a_consensus_ranks_rows_alike_whatever_a_model_says_of_them():
+    """Rows of equal probability stood in one order in the file of the consensus, and in another among the suspects."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=(4, 3))[rng.integers(4, size=80)]  # four kinds of rows, so many ties
+    consensus = find_consensus(labels)
+    model = rng.dirichlet(np.ones(3), size=80)
+    target = np.searchsorted(consensus.classes, consensus.labels)
+    judged = doubtful_labels(model, target).as_consensus(consensus.probs, consensus.doubtful.rank)
+    np.testing.assert_array_equal(judged.order, consensus.order)
+    np.testing.assert_allclose(judged.wrong, 1 - consensus.quality, atol=1e-12)
+    assert (np.diff(consensus.quality[consensus.order]) >= -1e-9).all()
+    others = consensus.doubtful
+    sure = others.wrong < doubtful.CERTAIN
+    assert ((others.suggestion == others.target) == sure).all()
+    assert others.source == "annotators" and others.share is None

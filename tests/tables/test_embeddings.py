@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.columns.embeddings import COLUMN, as_table, beside, read_all
+from mgce.columns.kinds import Columns
 from mgce.datasets.vectors import matrix, vectors
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import Features, write_features
 from mgce.estimators import MGCEEmbeddingClassifier
-from mgce.tables.columns import Columns
-from mgce.tables.embeddings import COLUMN, as_table, beside, read_all
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.model import TableModel
 

@@ -12,12 +12,12 @@ from mgce._files import write_files
 from mgce._machine import describe
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.outputs import check_outputs, check_table
+from mgce.columns.embeddings import COLUMN
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.tables import report
 from mgce.tables.annotations import Annotated
-from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.listing import suspects_csv

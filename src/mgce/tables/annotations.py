@@ -12,6 +12,7 @@ import pandas as pd
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
+from mgce.columns.kinds import Columns, spelt_as
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
@@ -20,7 +21,6 @@ from mgce.labels.annotator_table import CAUTION
 from mgce.labels.consensus import Consensus
 from mgce.review.decision_file import SKIP
 from mgce.tables.candidates import forest
-from mgce.tables.columns import Columns, spelt_as
 from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of

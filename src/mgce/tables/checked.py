@@ -11,13 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected
+from mgce.columns.kinds import Columns
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.review.decided_rows import check_classes, check_decided
 from mgce.review.decision_file import DROP, Decision
 from mgce.review.draws import Draws
 from mgce.risk.sequential import betting_upper_sequence
-from mgce.tables.columns import Columns
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
 

@@ -18,7 +18,7 @@ from mgce.estimators.log_margins import best_scale
 from mgce.estimators.voting import powered
 from mgce.labels.choosing import most_predicted, shown_better
 from mgce.labels.out_of_fold import out_of_fold
-from mgce.tables.candidates import AVERAGE, FEW_BETAS, Baseline, Candidate
+from mgce.tables.candidates import AVERAGE, FEW_BETAS, HEAD, Baseline, Candidate, head
 
 FOLDS = 3  # each candidate is fitted to two thirds of the rows and tested on the remaining third, three times
 # Numbers of rows that candidates are tried on, one rung after the other (successive halving). An accuracy near 0.7,
@@ -32,6 +32,7 @@ BEHIND = 0.05
 # Level of the test by which a baseline is chosen, one-sided. There are two baselines. At 0.05 one was chosen on 1,000
 # rows of covertype by chance: it was a point less accurate than the average on new rows.
 SIGNIFICANCE = 0.01
+HEAD_FITS = 1  # calls of `on_fit` that the choice of a head makes
 Score = Callable[[NDArray[Any], NDArray[Any]], float]  # of probabilities (n, k) and labels (n,)
 OnFit = Callable[[str], None]
 Weight = NDArray[np.float64] | None  # of the rows in a fit, (n,)
@@ -189,6 +190,31 @@ def choose(
     trials = sorted([*remaining, *compared, *dropped], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
     return Choice(fitted, best, trials, measured_on, untried, out_of_fold)
+
+
+def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, weight: Weight = None) -> Choice:
+    """Fit the head to the training rows, and measure it on rows of folds that it was not fitted to.
+
+    Args:
+        X: features of the training rows, shape (n, d).
+        y: their labels, shape (n,).
+        seed: of the folds.
+        on_fit: called before each step with a description of it.
+        weight: of each row in the fits, shape (n,); None where all weigh the same.
+    """
+    start = time.process_time()
+    estimator = head(seed)
+    candidate = Candidate(HEAD, "", estimator, estimator)
+    on_fit("Fitting the head")
+    fitted = estimator.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+    probs = fitted.oof_proba_
+    target = np.unique(y, return_inverse=True)[1]
+    # A class that a fold has not learnt may have the probability zero there: as much as one row of all says.
+    margins = np.log(np.maximum(probs, 1 / len(y)))
+    accuracy, seconds = float((probs.argmax(1) == target).mean()), time.process_time() - start
+    trial = Trial(HEAD, candidate, len(y), accuracy, seconds, probs=probs.astype(np.float32))
+    measured_on = f"in {estimator.cv}-fold cross-validation on {len(y):,} training rows"
+    return Choice(fitted, trial, [trial], measured_on, [], Margins(margins, target.astype(np.int64)))
 
 
 def fit_candidate(

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from mgce._threads import one_blas_thread, one_torch_thread
+from mgce.columns.dependence import Dependence, dependence
+from mgce.columns.notes import notes_on
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
@@ -22,14 +24,12 @@ from mgce.risk import RiskCertificate
 from mgce.tables.candidates import BASELINES
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice
-from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality, right_labels
 from mgce.tables.learning import Contest, learn, refit
 from mgce.tables.listing import Listing
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel
-from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, split_rows
 
 OnStep = Callable[[str, int, int], None]

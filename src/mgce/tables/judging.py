@@ -1,4 +1,4 @@
-"""Judge the labels of a table, by trees of a forest that were not fitted to the row."""
+"""Judge the labels of a table, by trees of a forest or heads that were not fitted to the row."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mgce.estimators import MGCEForestClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import completed
 from mgce.tables.candidates import forest, judges
+from mgce.tables.choice import Choice
 
 
 def judge(
@@ -60,6 +61,24 @@ def judge(
     if first is not None:
         grown, probs = grown[first], probs[first]
     return doubtful_labels(probs, target, classes=classes, first=first, X=X, of_share=grown, source="forest")
+
+
+def judge_by_head(
+    choice: Choice, X: NDArray[Any], target: NDArray[np.int64], train: NDArray[np.int64], first: NDArray[np.int64]
+) -> DoubtfulLabels:
+    """Judge the label of each row by a head that was not fitted to it: of its fold, or of all training rows.
+
+    Args:
+        choice: what :func:`mgce.tables.choice.choose_head` returned.
+        X: features of all rows, shape (n, d).
+        target: given labels, shape (n,).
+        train: indices of the training rows.
+        first: for each row, the index of the row that represents all its copies, shape (n,).
+    """
+    assert choice.trial.probs is not None
+    probs = completed(choice.trial.probs, train, len(X), lambda others: choice.fitted.predict_proba(X[others]))
+    classes = choice.fitted.classes_
+    return doubtful_labels(probs[first], target, classes=classes, first=first, X=X, source=choice.trial.model)
 
 
 def _unseen(trees: MGCEForestClassifier, X: NDArray[Any], train: IntArray) -> FloatArray:

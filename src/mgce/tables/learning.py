@@ -16,10 +16,9 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.estimators import MGCEVotingClassifier
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.tables.candidates import AUTO, FEW_BETAS, Baseline, Candidate, baselines, candidates
-from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
+from mgce.tables.choice import HEAD_FITS, Choice, choose, choose_head, count_fits, fit_candidate
 from mgce.tables.fit_plan import FitPlan
-from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
-from mgce.tables.judging import judge
+from mgce.tables.judging import judge, judge_by_head
 from mgce.tables.model import TableModel, row_prints
 from mgce.tables.rows import Rows
 from mgce.tables.text_features import transformer as features_of

@@ -14,7 +14,7 @@ from mgce.datasets.reading import Reading
 from mgce.datasets.written_tables import to_csv
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.draws import Draws, draw
-from mgce.review.suspect_file import CHECK, COLUMNS, NAME, own_name, row_checks
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, own_name, row_checks
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
 
@@ -113,9 +113,20 @@ def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing
         "draw": listing.draws.number,
         "draw_probability": [float(f"{value:.6g}") for value in listing.draws.probability],
     }
-    frame = pd.DataFrame({name: values[name] for name in COLUMNS})
-    checks = row_checks(values, len(COLUMNS) + 1 + listing.cells.shape[1])
-    cells = listing.cells.reset_index(drop=True).rename(columns=own_name)
-    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), cells], axis=1)
-    frame = frame.set_axis([*COLUMNS[:NAME], own_name(str(names.name)), *frame.columns[NAME + 1 :]], axis=1)
-    return to_csv(frame.iloc[order], None)
+    return to_csv(file_of_suspects(values, listing.cells, listing.target, str(names.name)).iloc[order], None)
+
+
+def file_of_suspects(values: Mapping[str, Any], cells: pd.DataFrame, target: str, name: str) -> pd.DataFrame:
+    """Return the table that a file of suspects holds, with a check of each row behind the columns of our own.
+
+    Args:
+        values: the columns of our own by their names in :data:`mgce.review.suspect_file.COLUMNS`, each of n values.
+        cells: all other columns, shape (n, d).
+        target: the column of the labels in their table.
+        name: the name of the column that names the rows.
+    """
+    own = pd.DataFrame({column: values[column] for column in COLUMNS})
+    checks = row_checks({column: own[column].tolist() for column in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
+    others = cells.reset_index(drop=True).rename(columns=own_name)
+    table = pd.concat([own.assign(**{CHECK + target: checks}), others], axis=1)
+    return table.set_axis([*COLUMNS[:NAME], own_name(name), *table.columns[NAME + 1 :]], axis=1)

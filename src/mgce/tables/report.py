@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
+from mgce.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
+from mgce.columns.numbers import PLAIN, TRUTH
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.annotator_report import annotator_section
@@ -12,10 +14,8 @@ from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import BASELINES, HEADS, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections, never_predicted
-from mgce.tables.columns import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
-from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (
     FEW_LOOKS,

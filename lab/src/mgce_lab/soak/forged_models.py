@@ -43,6 +43,7 @@ def frame() -> Any:
 @cache
 def model() -> bytes:
     """Return the file of an average of every kind of classifier."""
+    from mgce.columns.kinds import Columns
     from mgce.datasets.tables import preprocessor
     from mgce.estimators import (
         MGCEBoostingClassifier,
@@ -54,7 +55,6 @@ def model() -> bytes:
     )
     from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
-    from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
 
     columns = Columns.of(frame(), "y")

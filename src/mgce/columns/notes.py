@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mgce.columns.dates import DIGITS, ORDINAL
+from mgce.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
+from mgce.columns.numbers import GROUPED, THOUSANDS
+from mgce.columns.texts import words_on_average
+from mgce.columns.unread import unread
 from mgce.datasets.reading import cells_with_line_breaks
-from mgce.tables.columns import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
-from mgce.tables.dates import DIGITS, ORDINAL
-from mgce.tables.numbers import GROUPED, THOUSANDS
-from mgce.tables.texts import words_on_average
-from mgce.tables.unread import unread
 
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.
 # Other texts, and even names of people, repeat themselves more often.

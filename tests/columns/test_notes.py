@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.tables.columns import Columns
-from mgce.tables.notes import notes_on, without_label
+from mgce.columns.kinds import Columns
+from mgce.columns.notes import notes_on, without_label
 
 N = 40
 RNG = np.random.default_rng(0)

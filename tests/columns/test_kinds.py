@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.tables.columns import Columns, unlike_their_column, unseen_categories
+from mgce.columns.kinds import Columns, unlike_their_column, unseen_categories
 
 RNG = np.random.default_rng(0)
 

@@ -13,12 +13,8 @@ from pandas.api import types
 
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
-from mgce.datasets.column_types import plain_column, texts
-from mgce.datasets.reading import row_number
-from mgce.datasets.table_files import require_column, sheets_of
-from mgce.datasets.vectors import Vector, matrix, with_vectors
-from mgce.tables.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
-from mgce.tables.numbers import (
+from mgce.columns.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
+from mgce.columns.numbers import (
     GROUPED,
     NUMBER_FORMATS,
     PLAIN,
@@ -28,7 +24,11 @@ from mgce.tables.numbers import (
     numbers_of_text,
     points_between_thousands,
 )
-from mgce.tables.texts import is_text
+from mgce.columns.texts import is_text
+from mgce.datasets.column_types import plain_column, texts
+from mgce.datasets.reading import row_number
+from mgce.datasets.table_files import require_column, sheets_of
+from mgce.datasets.vectors import Vector, matrix, with_vectors
 
 NUMBER, CATEGORY, DATE, TEXT, EMBEDDING = "number", "category", "date", "text", "embedding"
 KINDS = (NUMBER, CATEGORY, DATE, TEXT, EMBEDDING)

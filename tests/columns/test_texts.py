@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.tables.columns import Columns
-from mgce.tables.texts import is_text, words_on_average
+from mgce.columns.kinds import Columns
+from mgce.columns.texts import is_text, words_on_average
 
 RNG = np.random.default_rng(0)
 WORDS = re.findall(r"\w+", "the card was not accepted at my bank and I want to know why this payment is pending")

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce.tables.columns import AS_WRITTEN, DATE, NUMBER
-from mgce.tables.copies import FEW_VALUES, copies, numbered
+from mgce.columns.copies import FEW_VALUES, copies, numbered
+from mgce.columns.kinds import AS_WRITTEN, DATE, NUMBER
 
 FloatArray = NDArray[np.float64]
 MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
@@ -44,7 +44,7 @@ def dependence(
 ) -> list[Dependence]:
     """Search a table for nearly equal rows, rows that are sorted in time, and columns that look like groups.
 
-    - Rows are nearly equal if :func:`~mgce.tables.copies.copies` considers them copies after numbers are rounded to a
+    - Rows are nearly equal if :func:`~mgce.columns.copies.copies` considers them copies after numbers are rounded to a
       twentieth of their standard deviation. Dates, and columns that may name the rows, such as a counter or a random
       name, may differ between copies, so the test is also made without them.
     - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
@@ -58,7 +58,7 @@ def dependence(
       are not searched for groups.
 
     Args:
-        selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them, in the order of the file.
+        selected: features, as :meth:`~mgce.columns.kinds.Columns.select` returns them, in the order of the file.
         kinds: from the name of each feature to its kind.
         labels: the label of each row.
         n_copies: number of rows that are copies of others.

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from mgce.tables.copies import copies
+from mgce.columns.copies import copies
 from ordinary_tables import LETTERS, ORDINARY, categories, mostly_zeros
 
 

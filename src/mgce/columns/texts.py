@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mgce.columns.unread import unread
 from mgce.datasets.tables import MAX_CATEGORIES
-from mgce.tables.unread import unread
 
 # Scripts without blanks between words: Thai, Lao, Burmese, Khmer, Japanese kana, and the ideographs of Chinese and
 # Japanese. A character of theirs is a token by itself.

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from mgce.columns.dates import days_of_text
+from mgce.columns.numbers import THOUSANDS, numbers_of_text, points_between_thousands
 from mgce.datasets.vectors import SHORTEST
-from mgce.tables.dates import days_of_text
-from mgce.tables.numbers import THOUSANDS, numbers_of_text, points_between_thousands
 
 DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
 DIGITS_AND_POINTS = r"\s*[-+]?\d+(?:\.\d+)*\s*"
