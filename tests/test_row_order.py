@@ -382,7 +382,7 @@ ORDERED = {
 }
 # They take no rows: numbers, names, counts, classes of results, and rooms.
 NO_ROWS = {
-    "NoiseShare",
+    *("NoiseShare", "DoubtfulLabels", "Consensus"),
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
+from mgce._arrays import IntArray
 from mgce.datasets.vectors import Vector
 
-IntArray = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 Coded = tuple["pd.Series[Any]", IntArray]  # a column, and numbers that are equal where its values are
 # Most parts into which the features are grouped. Neighbouring columns share a part, because recoded and one-hot columns

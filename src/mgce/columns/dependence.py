@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mgce._arrays import FloatArray
 from mgce.columns.copies import FEW_VALUES, copies, numbered
 from mgce.columns.kinds import AS_WRITTEN, DATE, NUMBER
 
-FloatArray = NDArray[np.float64]
 MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
 STEPS = 20  # numbers are nearly equal if they agree after rounding to 1 / STEPS of a standard deviation
 NEARLY_EQUAL = 0.01  # least share of nearly equal rows that is worth a note

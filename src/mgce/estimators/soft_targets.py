@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import linalg
 from torch import Tensor
 
+from mgce._arrays import FloatArray, IntArray
 from mgce._threads import threads_for
 from mgce.estimators.directions import FEWEST_DIRECTIONS, Coordinates, SingleArray, coordinates, fitted_directions
 from mgce.estimators.penalized import fit_head, margins, softmax
@@ -18,8 +18,6 @@ from mgce.functional import gce_loss
 from mgce.labels.choosing import most_predicted
 from mgce.labels.out_of_fold import folds_of, out_of_fold
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 # Cross-entropy predicts probabilities, GCE at 1.4 gives up rows that it cannot fit. Their mean is better than either.
 # The penalties are those of rows of length 1; on CIFAR-10N a factor of 2 changes no figure by more than 0.2 points.
 HEADS = ((float("inf"), 6e-5), (1.4, 3e-5))  # beta and L2 penalty

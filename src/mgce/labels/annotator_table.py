@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from mgce._arrays import FloatArray
 from mgce.labels.annotators import AnnotatorModel
 
-FloatArray = NDArray[np.float64]
 MASS = 0.95  # of the posterior of an accuracy, within the range that is shown
 CAUTION = (
     "These accuracies and ranges are estimates without a guarantee. In made tables every range missed the truth where "

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import gammaln, softmax
 
+from mgce._arrays import FloatArray, IntArray
 from mgce._validation import expected
 from mgce.labels.mixture import even_noise
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 # Labels added to the pooled matrix in each class, spread as the mean share of wrong labels: a class of few rows says
 # little of its errors.
 POOLED_PRIOR = 2.0

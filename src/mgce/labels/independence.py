@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import softmax
 
-from mgce.labels.annotators import AnnotatorModel, FloatArray, transitions_of
+from mgce._arrays import FloatArray
+from mgce.labels.annotators import AnnotatorModel, transitions_of
 
 LEVEL = 0.05  # of the test
 STEPS = 10  # of expectation maximisation, from estimates that are near: more change no p-value by 0.01

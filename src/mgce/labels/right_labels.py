@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from scipy.stats import chi2
 
+from mgce._arrays import FloatArray
 from mgce._rounding import percent_down, percent_up
 from mgce._validation import check_fraction, expected
 
-FloatArray = NDArray[np.float64]
 # Shares of wrong labels that are compared: up to nine tenths of the share at which labels say nothing, (k - 1)/k. Steps
 # of 0.01 for two classes are finer than a thousand rows can tell.
 MOST, RATES = 0.9, 46
