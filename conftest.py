@@ -50,7 +50,7 @@ def _doctest_names(doctest_namespace):
 @pytest.fixture
 def two_recipes():
     """Leave two of the recipes, and all of them afterwards, in the order that other tests see."""
-    from mgce.training.recipes import RECIPES
+    from mgce.loop.recipes import RECIPES
 
     every = dict(RECIPES)
     for name in set(RECIPES) - {"cross-entropy", "ELR"}:

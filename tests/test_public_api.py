@@ -13,6 +13,8 @@ import pytest
 import mgce
 import mgce.datasets
 import mgce.estimators
+import mgce.labels
+import mgce.loop
 import mgce.losses
 import mgce.metrics
 import mgce.noise
@@ -23,7 +25,8 @@ ROOT = Path(__file__).parents[1]
 INTEGRATIONS = sorted(path for path in (ROOT / "src/mgce/integrations").glob("*.py") if path.stem != "__init__")
 MODULES = [
     mgce,
-    *(mgce.datasets, mgce.estimators, mgce.functional, mgce.losses, mgce.metrics, mgce.noise, mgce.risk, mgce.sets),
+    *(mgce.datasets, mgce.estimators, mgce.functional, mgce.labels, mgce.loop, mgce.losses, mgce.metrics),
+    *(mgce.noise, mgce.risk, mgce.sets),
 ]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
 

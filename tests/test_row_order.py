@@ -25,6 +25,7 @@ from mgce import (
     find_consensus,
     find_suspects,
     functional,
+    labels,
     losses,
     metrics,
     noise,
@@ -36,7 +37,7 @@ from mgce.cli.commands import COMMANDS
 from mgce.datasets import Table
 from mgce.estimators import stochastic
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
-from mgce.noise.confident import confident_labels
+from mgce.labels.confident import confident_labels
 from mgce.risk import UncertaintySet
 from mgce_lab.cli import commands as lab_commands
 from mgce_lab.compare import compare
@@ -153,7 +154,7 @@ def suspects(model):
 
 def found_suspects(r):
     found = find_suspects(r.h, r.y, given="probs")
-    return r.h[found.order], r.y[found.order], PerRow(found.score.round(9))
+    return r.h[found.order], r.y[found.order], PerRow(found.wrong.round(9))
 
 
 def several_labels_a_row(r):
@@ -277,7 +278,7 @@ CASES = {
     "noise_rate_interval": lambda r: risk.noise_rate_interval(r.y, r.h),
     "repeated_labels_interval": lambda r: risk.repeated_labels_interval(r.y, r.h.argmax(1), n_classes=K),
     "estimate_transition": lambda r: risk.estimate_transition(r.y, r.h),
-    "noise_share": lambda r: noise.noise_share(r.y, r.h),
+    "noise_share": lambda r: labels.noise_share(r.y, r.h),
     "confident_labels": lambda r: PerRow(confident_labels(r.h, r.y)),
     "hoeffding_upper": lambda r: risk.hoeffding_upper(r.h[:, 0]),
     "hoeffding_bentkus_upper": lambda r: risk.hoeffding_bentkus_upper(r.h[:, 0]),
@@ -382,7 +383,7 @@ ORDERED = {
 }
 # They take no rows: numbers, names, counts, classes of results, and rooms.
 NO_ROWS = {
-    "NoiseShare",
+    *("NoiseShare", "DoubtfulLabels", "Consensus"),
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(
@@ -395,7 +396,7 @@ NO_ROWS = {
     ),
     *("Bounds", "EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
-    *("datasets", "estimators", "functional", "losses", "metrics", "noise", "risk", "sets"),
+    *("datasets", "estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
     "preset",  # names
     "prove_kernel",  # a device
@@ -487,7 +488,7 @@ def test_the_compare_command_draws_the_same_rows():
 
 def test_every_public_name_is_in_a_list():
     public = {*COMMANDS, *lab_commands.COMMANDS}
-    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".estimators", ".functional", ".losses"):
+    for room in ("", ".risk", ".sets", ".metrics", ".noise", ".labels", ".estimators", ".functional", ".losses"):
         public |= set(importlib.import_module(f"mgce{room}").__all__)
     fits = {name for kind in map(estimators.__dict__.get, estimators.__all__) for name in dir(kind) if "fit" in name}
     public |= {name for name in fits if not name.startswith(("_", "set_", "from_"))} - {"fit"}

@@ -6,9 +6,9 @@ import pytest
 from mgce import certify
 from mgce._validation import NAMES_IN_ERRORS, check_choice, check_fraction, listed, nearest, unknown_name
 from mgce.cli.noise_options import parse_rate
+from mgce.columns.kinds import Columns
 from mgce.datasets.table_files import require_column
 from mgce.losses.presets import robust_loss
-from mgce.tables.columns import Columns
 from mgce.tables.fit import FitPlan, run
 
 

@@ -12,16 +12,30 @@ import pytest
 import mgce
 import mgce.datasets
 import mgce.estimators
+import mgce.labels
+import mgce.loop
 import mgce.metrics
 import mgce.noise
 import mgce.risk
 import mgce.sets
 from mgce.cli.commands import COMMANDS, Program
 
-MODULES = (mgce, mgce.functional, mgce.datasets, mgce.estimators, mgce.metrics, mgce.noise, mgce.risk, mgce.sets)
+MODULES = (
+    mgce,
+    mgce.functional,
+    mgce.datasets,
+    mgce.estimators,
+    mgce.labels,
+    mgce.loop,
+    mgce.metrics,
+    mgce.noise,
+    mgce.risk,
+    mgce.sets,
+)
 CONTRIBUTING = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TABLE = CONTRIBUTING.partition("| word | means | not |")[2].partition("\n\n")[0]
-TORCH, SKLEARN = ("losses", "link", "metrics", "training"), ("risk", "sets", "noise", "estimators", "linear")
+TORCH = ("losses", "link", "loop", "metrics", "training")
+SKLEARN = ("risk", "sets", "noise", "labels", "estimators", "linear")
 # Rooms in which a public name may have a parameter, a method's parameter or a field of this name.
 ALLOWED = {
     **dict.fromkeys(("noise", "noises", "rate", "rates", "eta", "level", "confidence_level", "miscoverage"), ()),
@@ -36,7 +50,7 @@ ALLOWED = {
     "lambda_": ("risk", "linear"),
     "num_classes": TORCH,
     "n_classes": SKLEARN,
-    "delta": (*SKLEARN, "metrics", "training"),
+    "delta": (*SKLEARN, "metrics", "loop"),
 }
 PREDICTIONS, TRUTH = ("logits", "probs", "input"), ("target", "y", "labels")
 

@@ -10,12 +10,25 @@ from sklearn.dummy import DummyClassifier
 import mgce
 import mgce.datasets
 import mgce.estimators
+import mgce.labels
+import mgce.loop
 import mgce.metrics
 import mgce.noise
 import mgce.risk
 import mgce.sets
 
-MODULES = (mgce, mgce.functional, mgce.datasets, mgce.estimators, mgce.metrics, mgce.noise, mgce.risk, mgce.sets)
+MODULES = (
+    mgce,
+    mgce.functional,
+    mgce.datasets,
+    mgce.estimators,
+    mgce.labels,
+    mgce.loop,
+    mgce.metrics,
+    mgce.noise,
+    mgce.risk,
+    mgce.sets,
+)
 PUBLIC = {f"{module.__name__}.{name}": getattr(module, name) for module in MODULES for name in module.__all__}
 CALLABLE = {path: value for path, value in PUBLIC.items() if callable(value)}
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

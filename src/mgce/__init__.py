@@ -7,14 +7,22 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce import datasets as datasets
     from mgce import estimators as estimators
     from mgce import functional as functional
+    from mgce import labels as labels
+    from mgce import loop as loop
     from mgce import losses as losses
     from mgce import metrics as metrics
     from mgce import noise as noise
     from mgce import risk as risk
     from mgce import sets as sets
+    from mgce.estimators import ConsensusClassifier as ConsensusClassifier
     from mgce.estimators import MGCEClassifier as MGCEClassifier
     from mgce.estimators import MGCEEmbeddingClassifier as MGCEEmbeddingClassifier
+    from mgce.estimators import find_suspects as find_suspects
     from mgce.kernels.proof import prove_kernel as prove_kernel
+    from mgce.labels import find_consensus as find_consensus
+    from mgce.loop import IndexedDataset as IndexedDataset
+    from mgce.loop import ModelKeeper as ModelKeeper
+    from mgce.loop import choose_recipe as choose_recipe
     from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
     from mgce.losses.early_learning import ELRLoss as ELRLoss
     from mgce.losses.forward import ForwardCorrection as ForwardCorrection
@@ -26,18 +34,14 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.presets import robust_loss as robust_loss
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import certify as certify
-    from mgce.tables.consensus import find_consensus as find_consensus
-    from mgce.tables.consensus_classifier import ConsensusClassifier as ConsensusClassifier
-    from mgce.tables.embedding_suspects import find_suspects as find_suspects
-    from mgce.training.indexed_dataset import IndexedDataset as IndexedDataset
-    from mgce.training.keeper import ModelKeeper as ModelKeeper
-    from mgce.training.recipes import choose_recipe as choose_recipe
 
 __version__ = "0.2.0"
-_ROOMS = ("datasets", "estimators", "functional", "losses", "metrics", "noise", "risk", "sets")
+_ROOMS = ("datasets", "estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets")
 _NAMES = {  # by the module that defines them; every other public name is in its room
-    "mgce.estimators": ("MGCEClassifier", "MGCEEmbeddingClassifier"),
+    "mgce.estimators": ("ConsensusClassifier", "MGCEClassifier", "MGCEEmbeddingClassifier", "find_suspects"),
     "mgce.kernels.proof": ("prove_kernel",),
+    "mgce.labels": ("find_consensus",),
+    "mgce.loop": ("IndexedDataset", "ModelKeeper", "choose_recipe"),
     "mgce.losses.bootstrapped": ("SoftBootstrapLoss",),
     "mgce.losses.early_learning": ("ELRLoss",),
     "mgce.losses.forward": ("ForwardCorrection",),
@@ -47,12 +51,6 @@ _NAMES = {  # by the module that defines them; every other public name is in its
     "mgce.losses.presets": ("robust_loss",),
     "mgce.losses.trimmed": ("TrimmedLoss",),
     "mgce.risk": ("certify",),
-    "mgce.tables.consensus": ("find_consensus",),
-    "mgce.tables.consensus_classifier": ("ConsensusClassifier",),
-    "mgce.tables.embedding_suspects": ("find_suspects",),
-    "mgce.training.indexed_dataset": ("IndexedDataset",),
-    "mgce.training.keeper": ("ModelKeeper",),
-    "mgce.training.recipes": ("choose_recipe",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted((*_ROOMS, *_HOMES))

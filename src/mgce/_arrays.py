@@ -87,3 +87,16 @@ def one_hot(labels: IntArray, n_classes: int) -> FloatArray:
     encoded = np.zeros((labels.size, n_classes))
     encoded[np.arange(labels.size), labels] = 1.0
     return encoded
+
+
+def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
+    """Return the sorted distinct values of n labels, and the index of each label among them, shape (n,)."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    try:
+        check_classification_targets(y)
+        classes, index = np.unique(y, return_inverse=True)
+    except TypeError:  # its message is about `<` and does not mention labels
+        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+        raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
+    return classes, index

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.noise.annotator_table import CAUTION
+from mgce.labels.annotator_table import CAUTION
 from mgce.review.decision_file import COLUMNS
 
 QUICK = ("--model", "linear", "--beta", "1.4")

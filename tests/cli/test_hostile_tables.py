@@ -11,10 +11,10 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 import commands
+from mgce.columns.kinds import Columns
 from mgce.datasets import preprocessor
 from mgce.datasets.table_files import read_frame
 from mgce.estimators import MGCEClassifier
-from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel, row_prints
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.columns.kinds import Columns
 from mgce.datasets.table_files import read_accounted, read_frame
 from mgce.datasets.text_tables import TextFormat
-from mgce.tables.columns import Columns
 
 openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
 

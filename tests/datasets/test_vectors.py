@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.columns.kinds import CATEGORY, EMBEDDING, NUMBER, Columns
+from mgce.columns.notes import notes_on
 from mgce.datasets.table_files import accounted, read_accounted, read_frame
 from mgce.datasets.vectors import Vector, matrix, vectors, with_vectors
-from mgce.tables.columns import CATEGORY, EMBEDDING, NUMBER, Columns
-from mgce.tables.notes import notes_on
 
 X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 

@@ -22,9 +22,9 @@ from mgce.functional import (
     nce_loss,
     nnce_loss,
 )
+from mgce.loop.recipes import RECIPES
 from mgce.losses import LogitClip, LogitScale, MinimaxLink, TemperedSoftmax
 from mgce.losses.presets import DATA, LOSSES, NAMED, preset
-from mgce.training.recipes import RECIPES
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]

@@ -5,7 +5,7 @@ import pytest
 
 from mgce.linear.objective import phi_and_p
 from mgce.risk import UncertaintySet, argmax_factor, linear_risk_bound, minimax_risk
-from mgce.risk.linear_bound import _range_of_minus_phi
+from mgce.risk.minimax import _range_of_minus_phi
 
 
 @pytest.fixture(scope="module")

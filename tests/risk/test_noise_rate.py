@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.noise import noise_share
+from mgce.labels import noise_share
 from mgce.risk import certify, estimate_transition, noise_rate_interval, repeated_labels_interval
 
 K, DELTA = 4, 0.1
@@ -125,3 +125,9 @@ def test_errors():
         repeated_labels_interval([0, 1], [0], n_classes=2)
     with pytest.raises(ValueError, match="Expected `delta`"):
         noise_rate_interval([0], [[1.0, 0.0]], delta=2)
+
+
+def test_a_row_that_reaches_no_threshold_is_not_counted():
+    target = np.repeat([0, 1], 4)
+    probs = np.array([[0.9, 0.1]] * 3 + [[0.5, 0.5]] + [[0.1, 0.9]] * 3 + [[0.4, 0.6]])  # thresholds 0.8 and 0.825
+    np.testing.assert_array_equal(estimate_transition(target, probs).matrix, np.eye(2))

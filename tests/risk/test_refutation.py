@@ -6,7 +6,7 @@ from scipy import stats
 
 from mgce.noise import symmetric
 from mgce.risk import certify
-from mgce.risk.refutation import SURE, examine_noise
+from mgce.risk.label_noise import SURE, examine_noise
 from mgce.risk.sample import Sample
 
 

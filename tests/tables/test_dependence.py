@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from mgce.tables.columns import Columns
-from mgce.tables.dependence import dependence
+from mgce.columns.dependence import dependence
+from mgce.columns.kinds import Columns
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.report import headline, page
 from mgce.tables.summary import summary

@@ -4,12 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.columns.embeddings import COLUMN, as_table, beside, read_all
+from mgce.columns.kinds import Columns
 from mgce.datasets.vectors import matrix, vectors
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import Features, write_features
 from mgce.estimators import MGCEEmbeddingClassifier
-from mgce.tables.columns import Columns
-from mgce.tables.embeddings import COLUMN, as_table, beside, read_all
 from mgce.tables.fit import About, FitPlan, run
 from mgce.tables.model import TableModel
 
@@ -116,9 +116,9 @@ def test_the_heads_are_chosen_and_measured_on_rows_held_out(fitted, data):
 def test_wrong_labels_are_found_by_heads_that_have_not_seen_the_row(fitted, data):
     _, _, wrong, frame = data
     place = fitted.row_names.map(frame.set_index("file").index.get_loc).to_numpy()
-    first = place[fitted.judgement.order()[: wrong.sum()]]
+    first = place[fitted.judgement.order[: wrong.sum()]]
     assert wrong[first].mean() > 0.8
-    assert fitted.judge == "head"
+    assert fitted.judgement.source == "head"
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_the_order_of_the_rows_does_not_matter(fitted, data):
     mixed = np.random.default_rng(2).permutation(N)
     again = run(beside(frame.iloc[mixed].reset_index(drop=True), features(X, frame["file"]), "file")[0], PLAN)
     assert again.certificate == fitted.certificate and again.quality == fitted.quality
-    suspects = [fit.row_names.iloc[fit.judgement.order()].tolist() for fit in (fitted, again)]
+    suspects = [fit.row_names.iloc[fit.judgement.order].tolist() for fit in (fitted, again)]
     assert suspects[0] == suspects[1]
 
 
@@ -177,7 +177,7 @@ def test_a_column_of_lists_is_learnt_from_too(data):
 def test_another_model_can_be_asked_for(data):
     X, _, _, frame = data
     result = run(beside(frame, features(X), None)[0], FitPlan("y", model="linear", beta=1.4))
-    assert result.choice.trial.model == "linear" and result.judge == "forest"
+    assert result.choice.trial.model == "linear" and result.judgement.source == "forest"
 
 
 def test_equal_pictures_are_copies(data):

@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score
 
 from mgce import certify
 from mgce.estimators import MGCEClassifier
-from mgce.noise.right_labels import estimate_right_labels
+from mgce.labels.right_labels import estimate_right_labels
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.held_out import OF_ALL_ROWS
 from mgce.tables.report import headline, page, which_model

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from mgce import certify
 from mgce.estimators import MGCEClassifier
-from mgce.tables import suspects
+from mgce.tables import judging
 from mgce.tables.candidates import Baseline, Candidate
 from mgce.tables.choice import choose
 from mgce.tables.fit import FitPlan, run
@@ -88,17 +88,17 @@ def test_copies_are_judged_by_trees_that_have_seen_none_of_them(fit, table, monk
     judged = fit.judgement
     np.testing.assert_array_equal(judged.probs, judged.probs[rows.first])
     rare = judged.target == 1
-    agrees = judged.suggested == judged.target
+    agrees = judged.suggestion == judged.target
     assert rare.sum() == 270 and agrees[rare].mean() < 0.5
     leaking = RandomForestClassifier(oob_score=True, random_state=0).fit(table[list("abcde")], table["y"])
     assert (leaking.oob_decision_function_.argmax(1) == rare)[rare].mean() > 0.95
     assert judged.share.n == 300
-    monkeypatch.setattr(suspects, "judges", lambda *_: None)
+    monkeypatch.setattr(judging, "judges", lambda *_: None)
     X = table[list("abcde")].to_numpy()
-    grown = suspects.judge(X, rows.target, rows.train, PLAN.seed, first=rows.first)  # the share is that of these trees
-    differs = grown.suggested != grown.target
+    grown = judging.judge(X, rows.target, rows.train, PLAN.seed, first=rows.first)  # the share is that of these trees
+    differs = grown.suggestion != grown.target
     assert grown.share.n == 300 and grown.share.disagreement == differs[grown.is_distinct].mean()
-    assert judged.is_distinct.sum() == judged.n_distinct == 300
+    assert judged.is_distinct.sum() == 300
     listed = judged.suspects(540)
     assert len(np.unique(rows.first[listed])) == len(listed) <= 300
 
@@ -141,5 +141,5 @@ def test_weights_reach_every_fit_of_the_choice():
     seen.clear()
     choose(X, y, [candidate], **options)
     assert seen == [None] * 4
-    grown = suspects.judge(X, (y == "q").astype(int), np.arange(40), 0, weight=weight[:40])
+    grown = judging.judge(X, (y == "q").astype(int), np.arange(40), 0, weight=weight[:40])
     assert grown.probs.shape == (60, 2)

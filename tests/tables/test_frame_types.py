@@ -12,10 +12,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from mgce.columns.kinds import CATEGORY, DATE, EMBEDDING, NUMBER, TEXT, Columns
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import accounted, read_frame
 from mgce.datasets.vectors import matrix
-from mgce.tables.columns import CATEGORY, DATE, EMBEDDING, NUMBER, TEXT, Columns
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.model import TableModel
 from mgce.tables.row_keys import row_keys

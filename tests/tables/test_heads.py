@@ -3,7 +3,8 @@
 import numpy as np
 
 from mgce.estimators import MGCEEmbeddingClassifier
-from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
+from mgce.tables.choice import HEAD_FITS, choose_head
+from mgce.tables.judging import judge_by_head
 
 
 def test_the_folds_are_those_of_the_estimator():

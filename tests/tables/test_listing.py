@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 
 from mgce.datasets.table_files import read_accounted
+from mgce.labels.doubtful import doubtful_labels
 from mgce.tables.fit import FitPlan, run
 from mgce.tables.listing import LEVELS, Listing, probability_text, rounded, suspects_csv
 from mgce.tables.rows import Split
-from mgce.tables.suspects import judgement
 
 
 def listing(frame, target="y", id=None, held_out=(0,)):
@@ -20,16 +20,16 @@ def listing(frame, target="y", id=None, held_out=(0,)):
 
 def test_every_row_is_in_the_file_with_its_cells_and_formulas_are_text():
     probs = np.array([[0.9, 0.1], [0.2, 0.8], [0.9, 0.1]])
-    found = judgement(probs, np.array([0, 1, 1]))
+    found = doubtful_labels(probs, np.array([0, 1, 1]), classes=np.array(["no", "+yes"]))
     names = pd.Series(["=1+1", "b", "c"], name="id")
     table = pd.DataFrame({"id": names, "given": ["@x", "u", "v"], "size": [1.5, np.nan, 12345678.25], "y": list("abb")})
-    text = suspects_csv(found, np.array(["no", "+yes"]), names, listing(table, id="id")).decode()
+    text = suspects_csv(found, names, listing(table, id="id")).decode()
     frame = pd.read_csv(io.StringIO(text))
     assert frame["id"].tolist()[0] == "c"
     assert set(frame["id"]) == {"'=1+1", "b", "c"} and set(frame["given"]) == {"no", "'+yes"}
     assert frame["is_issue"].tolist()[0] and frame["p_wrong"].is_monotonic_decreasing
     assert frame["rank"].tolist() == [1, 2, 3] and sorted(frame["draw"]) == [1, 2, 3]
-    order = found.order()
+    order = found.order
     np.testing.assert_allclose(
         frame["expected_precision"], [found.wrong[order][:m].mean() for m in (1, 2, 3)], atol=1e-4
     )
@@ -67,7 +67,7 @@ def test_lines_are_those_of_a_spreadsheet(tmp_path, text, lines):
 def test_a_table_without_a_file_has_no_lines(people_frame):
     fit = run(people_frame, FitPlan("label", model="linear", beta=1.4))
     assert fit.listing.lines is None
-    file = pd.read_csv(io.BytesIO(suspects_csv(fit.judgement, fit.model.classes, fit.row_names, fit.listing)))
+    file = pd.read_csv(io.BytesIO(suspects_csv(fit.judgement, fit.row_names, fit.listing)))
     assert len(file) == len(people_frame) and file["line"].isna().all()
     np.testing.assert_allclose(people_frame["a"].to_numpy()[file["row"] - 1], file["a"], rtol=0)
 

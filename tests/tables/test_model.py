@@ -8,10 +8,10 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from mgce import certify
+from mgce.columns.kinds import Columns
 from mgce.datasets import preprocessor
 from mgce.datasets.written_tables import to_csv
 from mgce.estimators import MGCEClassifier, load, save
-from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel, TablePipeline, predictions_frame, row_prints
 
 

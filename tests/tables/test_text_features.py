@@ -7,11 +7,11 @@ from scipy import sparse
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import Pipeline
 
+from mgce.columns.kinds import Columns
+from mgce.columns.texts import TOKEN
 from mgce.estimators import MGCEClassifier, MGCEForestClassifier, load
-from mgce.tables.columns import Columns
 from mgce.tables.model import TableModel
 from mgce.tables.text_features import SETTINGS, TextEncoder, transformer
-from mgce.tables.texts import TOKEN
 
 TOPICS = {
     "bill": "please send the invoice again",

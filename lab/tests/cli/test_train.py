@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from mgce.training.recipes import RECIPES
+from mgce.loop.recipes import RECIPES
 from mgce_lab.cli.labelled_images import read_arrays, read_folder
 from mgce_lab.images.image_model import load_image_model
 from tiny_encoder import pictures, register

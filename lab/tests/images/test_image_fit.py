@@ -6,7 +6,7 @@ import torch
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 
-from mgce.training.recipes import RECIPES
+from mgce.loop.recipes import RECIPES
 from mgce_lab.images.image_fit import ImagePlan, fit_images
 
 N = 60
@@ -29,7 +29,7 @@ def test_the_order_of_rows_changes_nothing(two_recipes):
     assert str(one.choice) == str(other.choice) and one.choice.name in RECIPES and one.picture == other.picture
     assert one.held_out[order].tolist() == other.held_out.tolist()
     np.testing.assert_array_equal(one.judged.probs[order], other.judged.probs)
-    np.testing.assert_array_equal(order[other.judged.order()], one.judged.order())
+    np.testing.assert_array_equal(order[other.judged.order], one.judged.order)
     np.testing.assert_array_equal(one.model.logits(pixels), other.model.logits(pixels))
 
 

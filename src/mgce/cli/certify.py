@@ -28,10 +28,10 @@ from mgce.datasets.text_tables import TextFormat
 from mgce.review.decision_file import ON_LOOKS, read_decisions
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
-from mgce.risk.breakdown import LABEL
-from mgce.risk.breakdown import PREDICTION as PREDICTED
 from mgce.risk.certificate import MendedLabelsWarning
-from mgce.risk.check_plan import check_width
+from mgce.risk.checking import check_width
+from mgce.risk.parts import LABEL
+from mgce.risk.parts import PREDICTION as PREDICTED
 from mgce.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.tables.predictions import LabelledPredictions, class_matrix, read_class_table
 

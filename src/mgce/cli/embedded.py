@@ -14,6 +14,7 @@ from rich.console import Console
 from mgce._validation import expected
 from mgce.cli.encoding import embed_with_progress, loaded_encoder
 from mgce.cli.list_options import parse_names
+from mgce.columns.embeddings import COLUMN, as_table, beside, read_all
 from mgce.datasets.reading import Reading, cells_with_line_breaks
 from mgce.datasets.table_files import accounted, read_accounted
 from mgce.datasets.text_tables import TextFormat
@@ -23,7 +24,6 @@ from mgce.encoders.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features
 from mgce.encoders.inputs import Inputs
 from mgce.encoders.libraries import BUILT_IN
 from mgce.review.suspect_file import PICTURE
-from mgce.tables.embeddings import COLUMN, as_table, beside, read_all
 from mgce.tables.model import TableModel
 
 PATH, LABEL = "path", "label"  # columns of a folder of classes: a file seen from the folder, and the folder it lies in

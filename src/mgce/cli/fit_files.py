@@ -13,13 +13,13 @@ from mgce._machine import describe
 from mgce.cli.changed_tables import changed_table
 from mgce.cli.fit_options import Written
 from mgce.cli.outputs import check_outputs, check_table
+from mgce.columns.embeddings import COLUMN
 from mgce.datasets.table_files import table_name
 from mgce.datasets.text_tables import TextFormat
 from mgce.encoders.pictures import thumbnail
 from mgce.review.suspect_file import PICTURE, check_overwritten
 from mgce.tables import report
 from mgce.tables.annotations import Annotated
-from mgce.tables.embeddings import COLUMN
 from mgce.tables.fit import TableFit
 from mgce.tables.listing import suspects_csv
 from mgce.tables.suspects_report import WORST
@@ -96,7 +96,7 @@ class FitFiles:
             **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
             self.model.name: result.model.to_bytes(),
             self.report.name: page,
-            self.suspects.name: suspects_csv(result.judgement, result.model.classes, result.row_names, result.listing),
+            self.suspects.name: suspects_csv(result.judgement, result.row_names, result.listing),
         }
 
     def write_changed(

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from mgce._validation import expected
 from mgce.cli.embedded import Source, read_new
 from mgce.cli.terminal import Terminal
+from mgce.columns.copies import numbered, things_and_copies
+from mgce.columns.kinds import unlike_their_column
+from mgce.columns.notes import left_out_copies, without_label
 from mgce.datasets.table_files import read_accounted, require_column
 from mgce.datasets.text_tables import TextFormat
-from mgce.tables.columns import unlike_their_column
-from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import TableModel
-from mgce.tables.notes import left_out_copies, without_label
 from mgce.tables.predictions import PREDICTION, LabelledPredictions, read_predictions
 from mgce.tables.rows import group_names, joined_groups, order_of
 

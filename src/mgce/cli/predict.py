@@ -16,11 +16,11 @@ from mgce.cli.inputs import files_of, files_of_encoder, files_of_features
 from mgce.cli.option_groups import grouped
 from mgce.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.cli.table_options import TABLE, Form
+from mgce.columns.kinds import unlike_their_column
 from mgce.datasets.table_files import frame_as_written, is_table, is_text_file, table_name
 from mgce.datasets.text_tables import TextFormat
 from mgce.datasets.written_tables import to_table_file
 from mgce.encoders.libraries import BUILT_IN
-from mgce.tables.columns import unlike_their_column
 from mgce.tables.model import TableModel, predictions_frame
 
 DIGITS = 6  # significant digits of probabilities in a CSV file

@@ -1,6 +1,7 @@
 """Classifiers for noisy labels with the interface of scikit-learn; `save` and `load` keep them in files."""
 
 from mgce.estimators.boosting import MGCEBoostingClassifier
+from mgce.estimators.consensus_classifier import ConsensusClassifier
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.fourier import MGCEFourierClassifier
@@ -8,9 +9,11 @@ from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
+from mgce.estimators.suspects import find_suspects
 from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
+    "ConsensusClassifier",
     "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",
@@ -19,6 +22,7 @@ __all__ = [
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",
     "MGCEVotingClassifier",
+    "find_suspects",
     "load",
     "save",
 ]

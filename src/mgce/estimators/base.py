@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 from torch import nn
 
 from mgce import _validation, functional
+from mgce._arrays import sorted_classes
 from mgce._row_order import content_order
 from mgce._threads import SERIAL_WORK, one_torch_thread
 from mgce.losses.modules import MinimaxLink
@@ -306,17 +306,6 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         X, index, weight = self._encode_training(*data)
         order = content_order(X, index, weight)
         return X[order], index[order], weight[order], order
-
-
-def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Return the sorted distinct values of n labels, and the index of each label among them, shape (n,)."""
-    try:
-        check_classification_targets(y)
-        classes, index = np.unique(y, return_inverse=True)
-    except TypeError:  # its message is about `<` and does not mention labels
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
-    return classes, index
 
 
 def largest(X: Any) -> float:

@@ -17,7 +17,7 @@ from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.parameters import Interval, checked
 from mgce.estimators.torch_modules import Baseline, TreeSums
 from mgce.estimators.trees import Nodes, Trees
-from mgce.noise.confident import confident_labels
+from mgce.labels.confident import confident_labels
 from mgce.numerics.root import DEFAULT_BETA
 
 

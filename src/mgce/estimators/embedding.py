@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state, column_or_1d
 from torch import nn
 
+from mgce._arrays import sorted_classes
 from mgce._threads import threads_for
 from mgce._validation import expected
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single, class_factors, sorted_classes
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single, class_factors
 from mgce.estimators.directions import (
     Coordinates,
     Directions,

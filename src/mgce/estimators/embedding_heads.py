@@ -14,7 +14,9 @@ from mgce.estimators.base import FloatArray, IntArray
 from mgce.estimators.directions import Coordinates, SingleArray
 from mgce.estimators.penalized import fit_head, margins, softmax
 from mgce.functional import forward_corrected_logits, gce_loss
-from mgce.noise.mixture import fitted_transition, right_class
+from mgce.labels.choosing import most_predicted
+from mgce.labels.mixture import fitted_transition, right_class
+from mgce.labels.out_of_fold import folds_of, out_of_fold
 
 # From a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have length 1.
 L2S = tuple(float(l2) for l2 in np.geomspace(4e-4, 1e-6, 8).round(9))
@@ -46,12 +48,11 @@ class Search:
     def __init__(self, space: Coordinates, target: IntArray, weight: SingleArray, fold: IntArray, k: int) -> None:
         self.space, self._target, self._weight, self._fold, self._k = space, target, weight, fold, k
         self.results: dict[str, list[Any]] = {"head": [], "l2": [], "accuracy": []}
-        parts = [np.flatnonzero(fold != number) for number in np.unique(fold)]
-        self._parts = [part for part in parts if part.size]
+        self._folds = [(part, others) for part, others in folds_of(fold) if part.size]
 
     def zeros(self) -> list[SingleArray]:
         """Return the starts of heads of which nothing is known, one for all folds but one."""
-        return [np.zeros((len(self.space.spread) + 1, self._k), np.float32) for _ in self._parts]
+        return [np.zeros((len(self.space.spread) + 1, self._k), np.float32) for _ in self._folds]
 
     def choose(
         self,
@@ -73,33 +74,28 @@ class Search:
             penalties: the penalties to try, the largest first.
             noisy: the noise matrix that turns probabilities into those of noisy labels; None for none.
         """
-        best: tuple[float, float, FloatArray, list[SingleArray]] | None = None
-        since = 0
-        for l2 in penalties:
+
+        def tried(l2: float) -> tuple[float, tuple[float, FloatArray, list[SingleArray]]]:
             probs, heads = self.out_of_fold(make, l2, starts)
             predicted = (probs if noisy is None else probs @ noisy).argmax(1)
             accuracy = float(np.average(predicted == self._target, weights=self._weight))
             for column, value in zip(self.results.values(), (name, l2, accuracy), strict=True):
                 column.append(value)
-            if best is None or accuracy > best[0]:
-                best, since = (accuracy, l2, probs, heads), 0
-            else:
-                since += 1
-                if since == PATIENCE:
-                    break
-        assert best is not None
-        return best[1:]
+            return accuracy, (l2, probs, heads)
+
+        return most_predicted(map(tried, penalties), PATIENCE)
 
     def out_of_fold(
         self, make: Callable[[IntArray], Callable[[Tensor], Tensor]], l2: float, starts: list[SingleArray]
     ) -> tuple[FloatArray, list[SingleArray]]:
         """Return the probabilities of each row by a head that was fitted without its fold, and these heads."""
-        heads = [self.fit(make(part), l2, start, part) for part, start in zip(self._parts, starts, strict=True)]
-        probs = np.full((len(self._target), self._k), 1 / self._k)
-        for part, head in zip(self._parts, heads, strict=True):
-            others = np.setdiff1d(np.arange(len(probs)), part)
-            probs[others] = softmax(margins(self.space.rows[others], head))
-        return probs, heads
+        heads: list[SingleArray] = []
+
+        def predicted(part: IntArray, others: IntArray) -> FloatArray:
+            heads.append(self.fit(make(part), l2, starts[len(heads)], part))
+            return softmax(margins(self.space.rows[others], heads[-1]))
+
+        return out_of_fold(predicted, self._folds, (len(self._target), self._k), unseen=1 / self._k), heads
 
     def transition(self, probs: FloatArray) -> FloatArray:
         """Return the noise matrix under which the noisy labels are most probable."""

@@ -19,6 +19,7 @@ from mgce.estimators.log_margins import best_scale
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import ScaledLog, TreeSums
 from mgce.estimators.trees import Nodes, Trees
+from mgce.labels.choosing import most_predicted
 from mgce.numerics.root import DEFAULT_BETA
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
@@ -162,14 +163,16 @@ class MGCEForestClassifier(RobustClassifier):
         if self.scores_.size == 1:
             return
         rows = random_state.permutation(len(X))[:SELECTION_ROWS]
-        for place in product(range(len(splitters)), range(len(leaves))):
-            part = X[rows], index[rows], weight[rows]
-            trees = min(SELECTION_TREES, self.n_estimators)
+        part, trees = (X[rows], index[rows], weight[rows]), min(SELECTION_TREES, self.n_estimators)
+
+        def tried(place: tuple[int, int]) -> float:
             forest = self._grow(splitters[place[0]], int(leaves[place[1]]), part, seed, trees)
             judged = np.nan_to_num(_oob_probs(forest, len(self.classes_)))
             self.scores_[place] = np.average(judged.argmax(1) == index[rows], weights=weight[rows])
-        # Of equal accuracies, argmax takes the first: the smaller leaf.
-        best = np.unravel_index(self.scores_.argmax(), self.scores_.shape)
+            return float(self.scores_[place])
+
+        # Of equal accuracies the first is taken: the smaller leaf.
+        best = most_predicted((tried(place), place) for place in product(range(len(splitters)), range(len(leaves))))
         self.splitter_, self.min_samples_leaf_ = splitters[best[0]], int(leaves[best[1]])
 
     def _grow(

@@ -17,7 +17,7 @@ from sklearn.utils.validation import column_or_1d
 from torch import nn
 
 from mgce import _validation
-from mgce._arrays import as_matrix, with_intercept
+from mgce._arrays import as_matrix, sorted_classes, with_intercept
 from mgce._row_order import content_order
 from mgce.estimators.base import (
     FloatArray,
@@ -26,7 +26,6 @@ from mgce.estimators.base import (
     check_row_weights,
     class_factors,
     largest,
-    sorted_classes,
 )
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.stochastic import (

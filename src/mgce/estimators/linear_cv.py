@@ -23,6 +23,7 @@ from mgce.estimators.folds import checked_folds
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import dense_layers
+from mgce.labels.choosing import most_predicted
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)
@@ -142,7 +143,7 @@ class MGCEClassifierCV(RobustClassifier):
         self.scores_ = np.empty((len(lambda0s), len(betas), len(folds)))
         for (i, j), over_folds in zip(path, zip(*scores, strict=True), strict=True):
             self.scores_[i, j] = over_folds
-        best = max(path, key=lambda candidate: self.scores_[candidate].mean())
+        best = most_predicted((self.scores_[candidate].mean(), candidate) for candidate in path)
         self.lambda0_, self.beta_ = lambda0s[best[0]], betas[best[1]]
         final = self._candidate().set_params(beta=self.beta_, lambda0=self.lambda0_).fit(X, y, sample_weight)
         for name in ("coef_", "intercept_", "minimax_risk_", "duality_gap_", "n_iter_"):

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from mgce._arrays import FloatArray
 from mgce.functional import mgce_loss
 
-FloatArray = NDArray[np.float64]
 LARGEST_SCALE = 100.0  # upper limit of the scale s: for a model that is always right, the loss falls with s for ever
 
 

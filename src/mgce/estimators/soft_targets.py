@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import linalg
 from torch import Tensor
 
+from mgce._arrays import FloatArray, IntArray
 from mgce._threads import threads_for
 from mgce.estimators.directions import FEWEST_DIRECTIONS, Coordinates, SingleArray, coordinates, fitted_directions
 from mgce.estimators.penalized import fit_head, margins, softmax
 from mgce.functional import gce_loss
+from mgce.labels.choosing import most_predicted
+from mgce.labels.out_of_fold import folds_of, out_of_fold
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 # Cross-entropy predicts probabilities, GCE at 1.4 gives up rows that it cannot fit. Their mean is better than either.
 # The penalties are those of rows of length 1; on CIFAR-10N a factor of 2 changes no figure by more than 0.2 points.
 HEADS = ((float("inf"), 6e-5), (1.4, 3e-5))  # beta and L2 penalty
@@ -90,12 +90,11 @@ class SoftTargetModel:
         return np.asarray((np.mean(heads, 0) + self._kernel.predict(rows)) / 2)
 
     def _left_out(self, targets: FloatArray) -> FloatArray:
-        probs = np.empty(targets.shape)
-        for number in np.unique(self._fold):
-            others, own = np.flatnonzero(self._fold != number), np.flatnonzero(self._fold == number)
+        def predicted(others: IntArray, own: IntArray) -> FloatArray:
             heads = self._fitted_heads(targets, others)
-            probs[own] = np.mean([softmax(margins(self._space.rows[own], head)) for head in heads], 0)
-        return probs
+            return np.asarray(np.mean([softmax(margins(self._space.rows[own], head)) for head in heads], 0))
+
+        return out_of_fold(predicted, folds_of(self._fold), (len(targets), targets.shape[1]))
 
     def _fitted_heads(self, targets: FloatArray, rows: IntArray) -> list[SingleArray]:
         """Return the heads of some rows; each starts at the one before, so that GCE loses no class on its way."""
@@ -129,10 +128,8 @@ class _Kernel:
         self._spread = np.maximum(self._spread, 0)
         self._rows = features @ self._basis
         self._squares = np.square(self._rows)
-        errors = []
-        for self._ridge in RIDGES:
-            errors.append(float((self._regressed(targets).argmax(1) != targets.argmax(1)).mean()))
-        self._ridge, self.error = RIDGES[int(np.argmin(errors))], min(errors)
+        tried = ((self._error(ridge, targets), ridge) for ridge in RIDGES)
+        self.error, self._ridge = most_predicted((-error, (error, ridge)) for error, ridge in tried)
         self._factor = 1.0
 
     def left_out(self, targets: FloatArray) -> FloatArray:
@@ -149,6 +146,11 @@ class _Kernel:
     def predict(self, rows: SingleArray) -> FloatArray:
         """Return probabilities of new rows."""
         return softmax(self._factor * (self._features(rows) @ self._coef + self._mean))
+
+    def _error(self, ridge: float, targets: FloatArray) -> float:
+        """Return the share of left-out rows whose most probable class is not predicted, with a ridge."""
+        self._ridge = ridge
+        return float((self._regressed(targets).argmax(1) != targets.argmax(1)).mean())
 
     def _features(self, rows: SingleArray) -> SingleArray:
         near = _gaussian(rows, self._landmarks, self._width)

@@ -16,11 +16,12 @@ from torch import nn
 
 from mgce._row_order import content_order
 from mgce._validation import expected
-from mgce.estimators.base import FloatArray, RobustClassifier
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier
 from mgce.estimators.folds import checked_folds
 from mgce.estimators.log_margins import best_scale
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import ProbabilitySums, ScaledLog
+from mgce.labels.out_of_fold import out_of_fold
 from mgce.numerics.root import DEFAULT_BETA
 
 
@@ -218,21 +219,22 @@ class MGCEVotingClassifier(RobustClassifier):
 
     def _out_of_fold(self, X: Any, index: NDArray[np.int64], options: dict[str, Any]) -> FloatArray:
         """Return for each row the mean probabilities of classifiers not fitted to the row; NaN if there are none."""
-        probs = np.full((len(X), len(self.classes_)), np.nan)
-        folds = self.cv
+        folds, shape = self.cv, (len(X), len(self.classes_))
         if isinstance(folds, Integral):
             folds = min(int(folds), int(np.bincount(index).min()))
             if folds < 2:  # a class of one row would be missing where that row is predicted
-                return probs
+                return np.full(shape, np.nan)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             folds = StratifiedKFold(folds, shuffle=True, random_state=seed)
         labels = self.classes_[index]
         weight = options.get("sample_weight", np.ones(len(X)))
-        for train, test in checked_folds(folds, X, self.classes_, index, weight):
+
+        def predicted(train: IntArray, test: IntArray) -> FloatArray:
             weights = {name: value[train] for name, value in options.items()}
             members = [clone(member).fit(X[train], labels[train], **weights) for _, member in self.estimators]
-            probs[test] = self.average_proba(X[test], members)
-        return probs
+            return self.average_proba(X[test], members)
+
+        return out_of_fold(predicted, checked_folds(folds, X, self.classes_, index, weight), shape)
 
     def _log_probs(self, probs: FloatArray) -> FloatArray:
         return np.asarray(np.log(probs + self.least_prob_))

@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 
 from mgce._validation import expected, has_float64
+from mgce.loop.keeper import ModelKeeper
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import both_probs, ignore_index_of, with_reduction
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import rank_classes
 from mgce.risk import RiskCertificate, certify
-from mgce.training.keeper import ModelKeeper
 
 LOGITS, TARGET = "logits", "target"
 

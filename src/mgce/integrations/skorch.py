@@ -10,9 +10,9 @@ from skorch.callbacks import Callback
 from torch import Tensor
 
 from mgce._validation import expected
+from mgce.loop.keeper import ModelKeeper
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import own_link
-from mgce.training.keeper import ModelKeeper
 
 
 class MGCENet(NeuralNetClassifier):  # type: ignore[misc]

@@ -1,12 +1,19 @@
 """Guarantees on the errors of classifiers: certificates, concentration bounds, uncertainty sets, minimax risk."""
 
 from mgce.linear import EmptyUncertaintySetError, LinearFit, fit_linear
-from mgce.risk.alpha_loss import argmax_factor, composite_losses, loss_sum_bounds, mae_bounds, optimal_margins
-from mgce.risk.any_model import certify_model
+from mgce.risk.alpha_loss import (
+    argmax_factor,
+    asymmetric_noise_bounds,
+    clean_risk_bound,
+    composite_losses,
+    loss_sum_bounds,
+    mae_bounds,
+    optimal_margins,
+    symmetric_noise_bounds,
+)
 from mgce.risk.betting import betting_intervals, betting_upper
-from mgce.risk.breakdown import certify_each
 from mgce.risk.certificate import Bounds, RiskCertificate, certify
-from mgce.risk.check_plan import rows_to_check
+from mgce.risk.checking import looked_up_upper_sequence, rows_to_check
 from mgce.risk.concentration import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -16,9 +23,7 @@ from mgce.risk.concentration import (
     maurer_pontil_radius,
     maurer_pontil_upper,
 )
-from mgce.risk.linear_bound import linear_risk_bound
-from mgce.risk.looking_up import looked_up_upper_sequence
-from mgce.risk.minimax import MinimaxRisk, minimax_risk, stochastic_gradient
+from mgce.risk.minimax import MinimaxRisk, linear_risk_bound, minimax_risk, stochastic_gradient
 from mgce.risk.noise_rate import (
     NoiseRateInterval,
     TransitionEstimate,
@@ -26,7 +31,7 @@ from mgce.risk.noise_rate import (
     noise_rate_interval,
     repeated_labels_interval,
 )
-from mgce.risk.noise_robustness import asymmetric_noise_bounds, clean_risk_bound, symmetric_noise_bounds
+from mgce.risk.parts import certify_each, certify_model
 from mgce.risk.sequential import betting_upper_sequence, drift_upper_sequence
 from mgce.risk.stratified import stratified_upper
 from mgce.risk.uncertainty import UncertaintySet

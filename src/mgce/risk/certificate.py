@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray, as_array, as_labels
+from mgce._arrays import FloatArray, IntArray
 from mgce._rounding import confidence_text, rounded_up
+from mgce.risk.checking import LookedUp, labels_again, probabilities, right_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
+    TEST_SHARE,
     AnyNoise,
     KnownTransition,
     LabelNoise,
@@ -23,10 +25,9 @@ from mgce.risk.label_noise import (
     Refuted,
     RightLabels,
     SymmetricNoise,
+    examine_noise,
 )
-from mgce.risk.looked_up import LookedUp, labels_again, probabilities, right_labels
-from mgce.risk.refutation import TEST_SHARE, examine_noise
-from mgce.risk.sample import UNSEEN, Sample, checked_probs, cluster_indices
+from mgce.risk.sample import UNSEEN, Sample, checked_probs, checked_target, cluster_indices
 from mgce.risk.stated_noise import StatedNoise
 
 SHUFFLED = "a random order of the examples follows from their values, so that the order of the file does not matter"
@@ -370,14 +371,6 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
         elif beta is not None:
             tables[name] = Losses(beta * (1 - h ** (1 / beta)), float(beta))
     return tables
-
-
-def checked_target(target: Any, n: int, k: int) -> IntArray:
-    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the k classes."""
-    labels = as_array(target, "target")
-    unseen = labels == UNSEEN
-    known = as_labels(np.where(unseen, 0, labels), n, k, "target")
-    return np.where(unseen, UNSEEN, known)
 
 
 def _checked_bounds(bounds: Sequence[str] | None, beta: float | None) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._row_order import content_order
-from mgce.noise.share import noise_share
+from mgce.labels.confident import confident_probs
+from mgce.labels.share import noise_share
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
 
@@ -20,10 +21,6 @@ SURE_SHARE = 0.2
 # Probabilities that differ by no more than this count as tied: the probability of a row varies by some 1e-16 with the
 # batch in which it was predicted.
 SAME = 1e-12
-# A probability this far below its threshold still reaches it. The threshold is a mean of probabilities. If all examples
-# of a label are alike, it equals their common probability up to rounding, at most that of float32. cleanlab has the
-# same.
-ROUNDING = 1e-6
 RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
 
 
@@ -47,13 +44,13 @@ class TransitionEstimate:
     lower: FloatArray  # (k, k)
     upper: FloatArray  # (k, k)
     noise_rate: float | None  # share of wrong labels; None where the data give only a range
-    noise_rate_interval: tuple[float, float]  # both are those of `mgce.noise.noise_share`
+    noise_rate_interval: tuple[float, float]  # both are those of `mgce.labels.noise_share`
 
 
 def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
     r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most confident.
 
-    The interval holds whatever either of two methods says. One is :func:`mgce.noise.noise_share`, whose lower end is 0
+    The interval holds whatever either of two methods says. One is :func:`mgce.labels.noise_share`, whose lower end is 0
     where hard examples and wrong labels cannot be told apart, or where too many examples tie. The other is
 
     .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
@@ -167,7 +164,7 @@ def estimate_transition(
 
     with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
     This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly. The share
-    of wrong labels and its interval do not come from the matrix, but from :func:`mgce.noise.noise_share`.
+    of wrong labels and its interval do not come from the matrix, but from :func:`mgce.labels.noise_share`.
     For a guarantee, look up the right labels of some examples and pass them as `checked` to
     :func:`~mgce.certify`.
 
@@ -215,8 +212,7 @@ def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:
     """Return the estimated joint distribution of right and given label, shape (k, k) for k classes."""
     k = p.shape[1]
     size = np.bincount(y, minlength=k)
-    threshold = np.array([p[y == j, j].mean() if size[j] else np.inf for j in range(k)])
-    sure = np.where(p >= threshold - ROUNDING, p, -1.0)
+    sure = confident_probs(p, y)
     rows = sure.max(1) >= 0
     counts = np.zeros((k, k))
     np.add.at(counts, (sure[rows].argmax(1), y[rows]), 1)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray, as_probs
+from mgce._arrays import FloatArray, IntArray, as_array, as_labels, as_probs
 from mgce._row_order import content_order
 from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
@@ -110,3 +110,11 @@ def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
         kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
         raise TypeError(_validation.expected(argument, "names of one type", kinds)) from None
     return names
+
+
+def checked_target(target: Any, n: int, k: int) -> IntArray:
+    """Check n labels; return them as integers in 0..k-1, or -1 for labels that are none of the k classes."""
+    labels = as_array(target, "target")
+    unseen = labels == UNSEEN
+    known = as_labels(np.where(unseen, 0, labels), n, k, "target")
+    return np.where(unseen, UNSEEN, known)

@@ -9,8 +9,8 @@ import numpy as np
 
 from mgce import _validation
 from mgce._rounding import rounded_down, rounded_up
+from mgce.risk.checking import NOT_LOOKED_UP, LookedUp
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
-from mgce.risk.looked_up import NOT_LOOKED_UP, LookedUp
 from mgce.risk.noise_rate import noise_rate_interval
 from mgce.risk.sample import UNSEEN, Sample
 

@@ -13,10 +13,10 @@ from scipy.special import softmax
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce.risk.betting import betting_refutes, n_orders, shuffled
-from mgce.risk.certificate import FRESH, checked_target, unseen_examples
+from mgce.risk.certificate import FRESH, unseen_examples
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise
-from mgce.risk.sample import UNSEEN, Sample
+from mgce.risk.sample import UNSEEN, Sample, checked_target
 from mgce.risk.stated_noise import AUTO, StatedNoise
 from mgce.sets.conformal import ConformalSets, checked_rows, conformal_scores
 

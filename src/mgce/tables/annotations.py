@@ -12,14 +12,14 @@ import pandas as pd
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
+from mgce.columns.kinds import Columns, spelt_as
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.written_tables import to_csv
-from mgce.noise.annotator_table import CAUTION
+from mgce.estimators.consensus_classifier import ConsensusClassifier
+from mgce.labels.annotator_table import CAUTION
+from mgce.labels.consensus import Consensus
 from mgce.tables.candidates import forest
-from mgce.tables.columns import Columns, spelt_as
-from mgce.tables.consensus import Consensus
-from mgce.tables.consensus_classifier import ConsensusClassifier
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.text_features import transformer as features_of
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mgce._text import printable
-from mgce.noise.annotator_table import CAUTION
+from mgce.labels.annotator_table import CAUTION
+from mgce.labels.consensus import Consensus
 from mgce.pages.web_page import paragraph, table
-from mgce.tables.consensus import Consensus
 
 
 def annotator_section(consensus: Consensus) -> str:

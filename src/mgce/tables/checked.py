@@ -11,15 +11,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected
+from mgce.columns.kinds import Columns
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.review.decided_rows import check_classes, check_decided
 from mgce.review.decision_file import DROP, Decision
 from mgce.review.draws import Draws
 from mgce.risk.sequential import betting_upper_sequence
-from mgce.tables.columns import Columns
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
-from mgce.tables.suspects import Judgement
 
 OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "
@@ -122,12 +122,10 @@ class Checked:
             held_out=rows.held_out[~gone[rows.held_out]],
         )
 
-    def settled(self, judgement: Judgement, rows: Rows) -> Judgement:
+    def settled(self, judgement: DoubtfulLabels, rows: Rows) -> DoubtfulLabels:
         """Return the judgement with all labels that a person has decided on marked as not suspect."""
         done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
-        wrong, issue, suggested = judgement.wrong.copy(), judgement.is_issue.copy(), judgement.suggested.copy()
-        wrong[done], issue[done], suggested[done] = 0.0, False, judgement.target[done]
-        return replace(judgement, wrong=wrong, is_issue=issue, suggested=suggested)
+        return judgement.settled(done)
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from mgce.estimators import MGCEVotingClassifier
 from mgce.estimators.log_margins import best_scale
 from mgce.estimators.voting import powered
-from mgce.tables.candidates import AVERAGE, FEW_BETAS, Baseline, Candidate
+from mgce.labels.choosing import most_predicted, shown_better
+from mgce.labels.out_of_fold import out_of_fold
+from mgce.tables.candidates import AVERAGE, FEW_BETAS, HEAD, Baseline, Candidate, head
 
 FOLDS = 3  # each candidate is fitted to two thirds of the rows and tested on the remaining third, three times
 # Numbers of rows that candidates are tried on, one rung after the other (successive halving). An accuracy near 0.7,
@@ -31,6 +32,7 @@ BEHIND = 0.05
 # Level of the test by which a baseline is chosen, one-sided. There are two baselines. At 0.05 one was chosen on 1,000
 # rows of covertype by chance: it was a point less accurate than the average on new rows.
 SIGNIFICANCE = 0.01
+HEAD_FITS = 1  # calls of `on_fit` that the choice of a head makes
 Score = Callable[[NDArray[Any], NDArray[Any]], float]  # of probabilities (n, k) and labels (n,)
 OnFit = Callable[[str], None]
 Weight = NDArray[np.float64] | None  # of the rows in a fit, (n,)
@@ -190,6 +192,31 @@ def choose(
     return Choice(fitted, best, trials, measured_on, untried, out_of_fold)
 
 
+def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, weight: Weight = None) -> Choice:
+    """Fit the head to the training rows, and measure it on rows of folds that it was not fitted to.
+
+    Args:
+        X: features of the training rows, shape (n, d).
+        y: their labels, shape (n,).
+        seed: of the folds.
+        on_fit: called before each step with a description of it.
+        weight: of each row in the fits, shape (n,); None where all weigh the same.
+    """
+    start = time.process_time()
+    estimator = head(seed)
+    candidate = Candidate(HEAD, "", estimator, estimator)
+    on_fit("Fitting the head")
+    fitted = estimator.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+    probs = fitted.oof_proba_
+    target = np.unique(y, return_inverse=True)[1]
+    # A class that a fold has not learnt may have the probability zero there: as much as one row of all says.
+    margins = np.log(np.maximum(probs, 1 / len(y)))
+    accuracy, seconds = float((probs.argmax(1) == target).mean()), time.process_time() - start
+    trial = Trial(HEAD, candidate, len(y), accuracy, seconds, probs=probs.astype(np.float32))
+    measured_on = f"in {estimator.cv}-fold cross-validation on {len(y):,} training rows"
+    return Choice(fitted, trial, [trial], measured_on, [], Margins(margins, target.astype(np.int64)))
+
+
 def fit_candidate(
     candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int, weight: Weight = None
 ) -> Any:
@@ -243,15 +270,18 @@ def try_candidate(
     start = time.process_time()
     X, y, _ = rows
     classes = np.unique(y)
-    probs = np.zeros((len(y), len(classes)), dtype=np.float32)
+
+    def predicted(train: NDArray[np.int64], test: NDArray[np.int64]) -> NDArray[Any]:
+        fitted, found = _fitted(model.quick, rows, train), np.zeros((len(test), len(classes)))
+        # A class that has too few rows for every fold is not among the columns.
+        found[:, np.searchsorted(classes, fitted.classes_)] = fitted.predict_proba(X[test])
+        return found
+
     with warnings.catch_warnings():
         # A fit that did not converge, or a class with fewer rows than folds: neither concerns the user, as a trial's
         # model is thrown away.
         warnings.simplefilter("ignore")
-        for train, test in folds(y, seed).split(X, y):
-            fitted = _fitted(model.quick, rows, train)
-            # A class that has too few rows for every fold is not among the columns.
-            probs[np.ix_(test, np.searchsorted(classes, fitted.classes_))] = fitted.predict_proba(X[test])
+        probs = out_of_fold(predicted, folds(y, seed).split(X, y), (len(y), len(classes))).astype(np.float32)
     seconds = time.process_time() - start
     candidate = model if isinstance(model, Candidate) else None
     return Trial(model.name, candidate, len(y), (score or _accuracy)(probs, y), seconds, probs=probs)
@@ -304,8 +334,7 @@ def _ahead(compared: list[Trial], best: Trial, y: NDArray[Any]) -> list[Trial]:
     right, ahead = _is_right(best.probs, y), []
     for trial in compared:
         assert trial.probs is not None
-        gained, lost = ((_is_right(trial.probs, y) & ~right).sum(), (right & ~_is_right(trial.probs, y)).sum())
-        if gained > lost and binomtest(gained, gained + lost, alternative="greater").pvalue < SIGNIFICANCE:
+        if shown_better(_is_right(trial.probs, y), right, SIGNIFICANCE):
             ahead.append(trial)
     return sorted(ahead, key=lambda trial: -trial.accuracy)
 
@@ -313,13 +342,9 @@ def _ahead(compared: list[Trial], best: Trial, y: NDArray[Any]) -> list[Trial]:
 def _survivors(trials: list[Trial]) -> list[Trial]:
     """Return the best trial of each model whose accuracy is at most `BEHIND` below the best of all."""
     best = max(trial.accuracy for trial in trials)
-    leaders: dict[str, Trial] = {}
-    for trial in trials:
-        assert trial.candidate is not None
-        leader = leaders.setdefault(trial.candidate.model, trial)
-        if trial.accuracy > leader.accuracy:
-            leaders[trial.candidate.model] = trial
-    return [trial for trial in leaders.values() if trial.accuracy >= best - BEHIND]
+    models = dict.fromkeys(trial.model for trial in trials)
+    leaders = [most_predicted((each.accuracy, each) for each in trials if each.model == model) for model in models]
+    return [trial for trial in leaders if trial.accuracy >= best - BEHIND]
 
 
 def _seconds_of_fit(trial: Trial, n: int) -> float:

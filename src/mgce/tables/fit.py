@@ -10,26 +10,27 @@ import numpy as np
 import pandas as pd
 
 from mgce._threads import one_blas_thread, one_torch_thread
+from mgce.columns.dependence import Dependence, dependence
+from mgce.columns.notes import notes_on
 from mgce.datasets.reading import Reading
 from mgce.datasets.table_files import accounted
 from mgce.encoders.card import Card
+from mgce.labels.consensus import Consensus
+from mgce.labels.doubtful import DoubtfulLabels
+from mgce.labels.share import NoiseShare
 from mgce.review.decision_file import SKIP, Decision
 from mgce.review.suspect_file import PICTURE
 from mgce.risk import RiskCertificate
-from mgce.tables.candidates import BASELINES, HEADS
+from mgce.tables.candidates import BASELINES
 from mgce.tables.checked import Checked, Findings, findings
 from mgce.tables.choice import Choice
-from mgce.tables.consensus import Consensus
-from mgce.tables.dependence import Dependence, dependence
 from mgce.tables.fit_plan import FitPlan
 from mgce.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality, right_labels
 from mgce.tables.learning import Contest, learn, refit
 from mgce.tables.listing import Listing
 from mgce.tables.measures import Measures, measure
 from mgce.tables.model import TableModel
-from mgce.tables.notes import notes_on
 from mgce.tables.rows import Rows, split_rows
-from mgce.tables.suspects import Judgement
 
 OnStep = Callable[[str, int, int], None]
 OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
@@ -69,7 +70,7 @@ class TableFit:
     quality: dict[str, Any]  # on the rows held out: what `quality` returns
     certificate: RiskCertificate
     measures: Measures  # on the rows held out
-    judgement: Judgement  # of the given labels of all rows
+    judgement: DoubtfulLabels  # of the given labels of all rows
     listing: Listing  # what is listed of each row beside the judgement
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
@@ -88,14 +89,16 @@ class TableFit:
     consensus: Consensus | None = None  # of several labels a row, if the target is one
 
     @property
+    def share(self) -> NoiseShare:
+        """The share of wrong labels among distinct rows."""
+        share = self.judgement.share
+        assert share is not None  # it is None for a consensus that no model judged
+        return share
+
+    @property
     def given_label(self) -> str:
         """The label of held-out rows that accuracies, bounds and calibration errors compare with."""
         return "the given label" if self.findings is None else "the label given before the review"
-
-    @property
-    def judge(self) -> str:
-        """What judges the labels: the head that was chosen for embeddings, or a forest."""
-        return self.choice.trial.model if self.choice.trial.model in HEADS else "forest"
 
 
 def run(
@@ -190,15 +193,18 @@ def run(
     )
 
 
-def _doubted(judgement: Judgement, listing: Listing, model: TableModel, consensus: Consensus | None) -> Judgement:
+def _doubted(
+    judgement: DoubtfulLabels, listing: Listing, model: TableModel, consensus: Consensus | None
+) -> DoubtfulLabels:
     """Return the judgement with the suspects in the order of doubt in the consensus, if there is one."""
     if consensus is None:
         return judgement
     place = {str(label): number for number, label in enumerate(consensus.classes)}
     columns = [place[str(label)] for label in model.classes]
-    probs = consensus.probs[listing.cells.index.to_numpy()][:, columns]
+    rows = listing.cells.index.to_numpy()
     settled = [row for row, decision in listing.checked.items() if decision != SKIP]
-    return judgement.doubted(probs, np.array(settled, dtype=np.int64))
+    doubted = judgement.as_consensus(consensus.probs[rows][:, columns], consensus.doubtful.rank[rows])
+    return doubted.settled(np.array(settled, dtype=np.int64))
 
 
 def _on_the_table(frame: pd.DataFrame, rows: Rows, plan: FitPlan, dependent: Sequence[Dependence]) -> list[str]:

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from mgce.functional import minimax_probs
+from mgce.labels.right_labels import RightLabels, estimate_right_labels
 from mgce.metrics.evaluation import evaluate
-from mgce.noise.right_labels import RightLabels, estimate_right_labels
 from mgce.risk import RiskCertificate, certify
-from mgce.risk.any_model import label_indices
+from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets, calibrate
 from mgce.tables.choice import Choice
 from mgce.tables.fit_plan import FitPlan

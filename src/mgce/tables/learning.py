@@ -14,13 +14,13 @@ from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.estimators import MGCEVotingClassifier
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.tables.candidates import AUTO, FEW_BETAS, Baseline, Candidate, baselines, candidates
-from mgce.tables.choice import Choice, choose, count_fits, fit_candidate
+from mgce.tables.choice import HEAD_FITS, Choice, choose, choose_head, count_fits, fit_candidate
 from mgce.tables.fit_plan import FitPlan
-from mgce.tables.heads import HEAD_FITS, choose_head, judge_by_head
+from mgce.tables.judging import judge, judge_by_head
 from mgce.tables.model import TableModel, row_prints
 from mgce.tables.rows import Rows
-from mgce.tables.suspects import Judgement, judge
 from mgce.tables.text_features import transformer as features_of
 
 IntArray = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Learnt:
 
     model: TableModel  # what was chosen, fitted to the training rows
     choice: Choice
-    judgement: Judgement  # of the labels of all rows
+    judgement: DoubtfulLabels  # of the labels of all rows
     warned: list[str]  # of fits that did not converge, each sentence once
 
 
@@ -100,7 +100,7 @@ def _choose_and_judge(
     contest: Contest,
     on_fit: Callable[[str], None],
     jobs: int,
-) -> tuple[Choice, Judgement]:
+) -> tuple[Choice, DoubtfulLabels]:
     choice = choose(
         X[rows.train],
         y[rows.train],
@@ -114,7 +114,7 @@ def _choose_and_judge(
         on_fit=on_fit,
     )
     on_fit("Judging the labels")
-    others: dict[str, Any] = {"weight": rows.weight(rows.train), "first": rows.first}
+    others: dict[str, Any] = {"weight": rows.weight(rows.train), "first": rows.first, "classes": rows.classes}
     if plan.metric == "accuracy":  # else its forest has weights by which rare labels seem right
         others["fitted"] = _members(choice.fitted)
     return choice, judge(X, rows.target, rows.train, plan.seed, jobs, **others)

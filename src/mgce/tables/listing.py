@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from mgce.datasets.reading import Reading
 from mgce.datasets.written_tables import to_csv
+from mgce.labels.doubtful import DoubtfulLabels
 from mgce.review.draws import Draws, draw
-from mgce.review.suspect_file import CHECK, COLUMNS, NAME, own_name, row_checks
+from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, own_name, row_checks
 from mgce.tables.row_keys import row_keys
 from mgce.tables.rows import Rows, Split
-from mgce.tables.suspects import Judgement
 
 # The probabilities that are told apart. With six seeds, the standard deviation of one that is about 0.5 was 0.08 on
 # adult and 0.30 on letter (1,000 rows, 20 % of the labels wrong), 0.04 and 0.14 near 0.9, 0.02 and 0.05 near 0.95, and
@@ -75,15 +75,14 @@ def probability_text(wrong: float) -> str:
     return f">{level}" if wrong > LEVELS[-1] else f"<{level}" if wrong < LEVELS[0] else level
 
 
-def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any], listing: Listing) -> bytes:
-    """Write a judgement as a CSV file with a line for every row of the table, the most suspect label first.
+def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing) -> bytes:
+    """Write doubtful labels as a CSV file with a line for every row of the table, the most suspect label first.
 
     The column `expected_precision` is the expected share of wrong labels among the lines from the first to the current
     one. The column `draw` is the row's position in a random order of all rows.
 
     Args:
-        judged: the judgement.
-        classes: the classes by index, shape (k,).
+        judged: the labels, with the probability that each is wrong.
         names: the name of each row, shape (n,); the name of the series heads the second column.
         listing: the other content of each line.
 
@@ -91,8 +90,8 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         The content of the file.
     """
     n = len(judged.target)
-    rows, order = np.arange(n), judged.order()
-    texts = np.array([str(label) for label in classes], dtype=object)
+    rows, order = np.arange(n), judged.order
+    texts = np.array([str(label) for label in judged.classes], dtype=object)
     others = judged.probs.copy()
     others[rows, judged.target] = -1
     precision = np.empty(n)
@@ -103,20 +102,31 @@ def suspects_csv(judged: Judgement, classes: NDArray[Any], names: pd.Series[Any]
         "line": np.full(n, "", dtype=object) if listing.lines is None else listing.lines,
         "key": listing.keys,
         "given": texts[judged.target],
-        "suggested": texts[judged.suggested],
+        "suggested": texts[judged.suggestion],
         "alternative": texts[others.argmax(1)],
         "p_wrong": rounded(judged.wrong),
         "p_given": judged.probs[rows, judged.target].round(2),
-        "p_suggested": judged.probs[rows, judged.suggested].round(2),
+        "p_suggested": judged.probs[rows, judged.suggestion].round(2),
         "is_issue": judged.is_issue,
         "expected_precision": precision.round(4),
         "checked": [listing.checked.get(int(row), "") for row in rows],
         "draw": listing.draws.number,
         "draw_probability": [float(f"{value:.6g}") for value in listing.draws.probability],
     }
-    frame = pd.DataFrame({name: values[name] for name in COLUMNS})
-    checks = row_checks(values, len(COLUMNS) + 1 + listing.cells.shape[1])
-    cells = listing.cells.reset_index(drop=True).rename(columns=own_name)
-    frame = pd.concat([frame.assign(**{CHECK + listing.target: checks}), cells], axis=1)
-    frame = frame.set_axis([*COLUMNS[:NAME], own_name(str(names.name)), *frame.columns[NAME + 1 :]], axis=1)
-    return to_csv(frame.iloc[order], None)
+    return to_csv(file_of_suspects(values, listing.cells, listing.target, str(names.name)).iloc[order], None)
+
+
+def file_of_suspects(values: Mapping[str, Any], cells: pd.DataFrame, target: str, name: str) -> pd.DataFrame:
+    """Return the table that a file of suspects holds, with a check of each row behind the columns of our own.
+
+    Args:
+        values: the columns of our own by their names in :data:`mgce.review.suspect_file.COLUMNS`, each of n values.
+        cells: all other columns, shape (n, d).
+        target: the column of the labels in their table.
+        name: the name of the column that names the rows.
+    """
+    own = pd.DataFrame({column: values[column] for column in COLUMNS})
+    checks = row_checks({column: own[column].tolist() for column in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
+    others = cells.reset_index(drop=True).rename(columns=own_name)
+    table = pd.concat([own.assign(**{CHECK + target: checks}), others], axis=1)
+    return table.set_axis([*COLUMNS[:NAME], own_name(name), *table.columns[NAME + 1 :]], axis=1)

@@ -14,9 +14,9 @@ from mgce.datasets.column_types import texts
 from mgce.datasets.written_tables import to_csv
 from mgce.review.decided_rows import NAMED, check_classes, check_decided
 from mgce.review.decision_file import Decision
-from mgce.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, own_name, row_checks
 from mgce.risk import rows_to_check
 from mgce.risk.sample import UNSEEN
+from mgce.tables.listing import file_of_suspects
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.row_keys import row_keys
 
@@ -64,11 +64,8 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
         "draw": np.arange(1, n + 1),
         "draw_probability": 1 / len(frame),
     }
-    cells = frame.drop(columns=predictions.column).iloc[rows].reset_index(drop=True).rename(columns=own_name)
-    listed = pd.DataFrame({name: values[name] for name in COLUMNS})
-    checks = row_checks({name: listed[name].tolist() for name in CHECKED_CELLS}, len(COLUMNS) + 1 + cells.shape[1])
-    table = pd.concat([listed.assign(**{CHECK + predictions.column: checks}), cells], axis=1)
-    return to_csv(table.set_axis([*COLUMNS[:NAME], ROW, *table.columns[NAME + 1 :]], axis=1), None)
+    cells = frame.drop(columns=predictions.column).iloc[rows]
+    return to_csv(file_of_suspects(values, cells, predictions.column, ROW), None)
 
 
 @dataclass(frozen=True)

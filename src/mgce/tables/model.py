@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 import mgce
 from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import check_choice, expected
+from mgce.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.encoders.card import Card
 from mgce.encoders.feature_files import MOST_WIDTH
 from mgce.estimators.archive import OtherFormatError
@@ -23,11 +24,10 @@ from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import to_bytes
 from mgce.estimators.unbuilt import Node, read
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.noise.right_labels import RightLabels
+from mgce.labels.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
-from mgce.risk.any_model import label_indices
+from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets
-from mgce.tables.columns import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.tables.predictions import LabelledPredictions
 from mgce.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 
@@ -57,11 +57,11 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
     """The content of a model file: a fitted pipeline, and a description of the table that it was fitted to.
 
     :func:`mgce.estimators.load` returns it. Use the returned pipeline like any scikit-learn pipeline, on features that
-    :meth:`mgce.tables.columns.Columns.select` returns.
+    :meth:`mgce.columns.kinds.Columns.select` returns.
 
     Attributes:
         table_: `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
-            in :class:`~mgce.tables.columns.Columns`; `trained_rows`, a hash of each row that the model learnt
+            in :class:`~mgce.columns.kinds.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
             None; `sets` and `right_labels`, the prediction sets and what q follows from, or None; `width`, the
             number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None.

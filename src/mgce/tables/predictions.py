@@ -16,7 +16,7 @@ from mgce._validation import expected
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import read_frame, require_column
 from mgce.datasets.text_tables import TextFormat
-from mgce.risk.any_model import label_indices
+from mgce.risk.parts import label_indices
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it
 PROBABILITY = "h_"  # prefix of the names of columns of probabilities, as `mgce predict --probabilities` writes them

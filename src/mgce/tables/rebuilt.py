@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._validation import expected
+from mgce.columns.kinds import TEXT, Columns
 from mgce.datasets.tables import MAX_CATEGORIES, preprocessor
 from mgce.datasets.vectors import vectors
 from mgce.estimators import (
@@ -31,10 +32,9 @@ from mgce.estimators import (
 )
 from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
-from mgce.noise.right_labels import RATES, SHARPNESS, RightLabels
+from mgce.labels.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
-from mgce.tables.columns import TEXT, Columns
 from mgce.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers

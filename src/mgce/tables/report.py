@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
+from mgce.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
+from mgce.columns.numbers import PLAIN, TRUTH
 from mgce.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.risk import RiskCertificate
 from mgce.tables.annotator_report import annotator_section
@@ -12,10 +14,8 @@ from mgce.tables.calibration_report import calibration_section
 from mgce.tables.candidates import BASELINES, HEADS, MODELS
 from mgce.tables.choice import BEHIND, Average, Choice, Trial
 from mgce.tables.class_report import class_sections, never_predicted
-from mgce.tables.columns import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.tables.fit import TableFit
 from mgce.tables.fit_plan import FitPlan
-from mgce.tables.numbers import PLAIN, TRUTH
 from mgce.tables.summary import columns_left_out
 from mgce.tables.suspects_report import (
     FEW_LOOKS,
@@ -155,7 +155,7 @@ def wrong_labels(fit: TableFit) -> str:
 
     After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
     """
-    found, review = fit.judgement.share, fit.findings
+    found, review = fit.share, fit.findings
     labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
     if review is not None and review.left_is_useful:
         return left_wrong(review)
@@ -313,7 +313,7 @@ def _suspects(fit: TableFit, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
     judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
-    if fit.judge in HEADS:
+    if fit.judgement.source in HEADS:
         judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
     look_wrong = (
         "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
@@ -337,7 +337,7 @@ def _suspects(fit: TableFit, most: int) -> str:
     )
     suspects = judgement.suspects(most)
     if not suspects.size:
-        return words + paragraph(f"None: every label is the one the {fit.judge} would give.")
+        return words + paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
     numbers = "" if fit.plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "

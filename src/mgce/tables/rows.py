@@ -13,13 +13,13 @@ from scipy.sparse.csgraph import connected_components
 
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected, expected_share
+from mgce.columns.copies import numbered, things_and_copies
+from mgce.columns.kinds import Columns
+from mgce.columns.notes import held_out_together, without_label
 from mgce.datasets.column_types import texts
 from mgce.datasets.table_files import require_column
 from mgce.datasets.tables import make_table
-from mgce.tables.columns import Columns
-from mgce.tables.copies import numbered, things_and_copies
 from mgce.tables.model import row_prints
-from mgce.tables.notes import held_out_together, without_label
 
 IntArray = NDArray[np.int64]
 LABELS_IN_NOTE = 5  # labels that a note lists by name; it only counts the rest

@@ -75,7 +75,7 @@ def columns_left_out(fit: TableFit) -> dict[str, str]:
 
 def _share(fit: TableFit) -> dict[str, Any]:
     """Return the share of wrong labels, its form and assumptions, and the share of rows that look wrong."""
-    found = fit.judgement.share
+    found = fit.share
     return {
         "share": found.share,
         "low": found.lower,

@@ -33,9 +33,9 @@ def suspect_cells(fit: TableFit, row: int) -> list[str]:
         fit: what :func:`mgce.tables.fit.run` returned.
         row: index of the row.
     """
-    judgement, classes = fit.judgement, fit.model.classes
-    given, suggested = (str(classes[labels[row]]) for labels in (judgement.target, judgement.suggested))
-    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judgement.wrong[row]))]
+    judged = fit.judgement
+    given, suggested = (str(labels[row]) for labels in (judged.given, judged.suggested))
+    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judged.wrong[row]))]
 
 
 def suspect_head(fit: TableFit) -> list[str]:
@@ -52,7 +52,7 @@ def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> st
     """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
-        return paragraph(f"None: every label is the one the {fit.judge} would give.")
+        return paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
     cells = fit.listing.cells.drop(columns=PICTURE) if pictures else fit.listing.cells
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""

@@ -19,10 +19,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 
+from mgce.columns.kinds import EMBEDDING, TEXT
+from mgce.columns.texts import TOKEN
 from mgce.datasets.tables import preprocessor
 from mgce.datasets.vectors import matrix
-from mgce.tables.columns import EMBEDDING, TEXT
-from mgce.tables.texts import TOKEN
 
 # Words and pairs of neighbouring words; and two to four characters within words, which survive typing errors and
 # endings. A term that one training text has says nothing of others.
@@ -165,7 +165,7 @@ def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> 
     """Return an unfitted transformer for the features of a table.
 
     Args:
-        selected: features, as :meth:`~mgce.tables.columns.Columns.select` returns them.
+        selected: features, as :meth:`~mgce.columns.kinds.Columns.select` returns them.
         kinds: the kind of each feature, by its name.
         seed: seed of the reductions of text.
     """

@@ -19,9 +19,9 @@ from mgce.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal,
 from mgce.cli.progress import steps_shown
 from mgce.cli.table_options import Drop, Form, columns_of
 from mgce.cli.terminal import nothing_written_if_interrupted
+from mgce.columns.notes import left_out_copies, without_label
 from mgce.datasets import Table
 from mgce.datasets.table_files import table_name
-from mgce.tables.notes import left_out_copies, without_label
 from mgce_lab.compare.compare import Comparison, in_order, run
 from mgce_lab.compare.compared import FILES, Compared
 from mgce_lab.data import NAMES, load

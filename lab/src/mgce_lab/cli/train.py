@@ -142,7 +142,7 @@ class _Outputs:
         frame = images.frame.iloc[result.used].reset_index(drop=True)
         cells = frame.drop(columns=[images.id, images.target])
         listing = Listing(cells, keys, None, draw(keys, result.held_out, plan.seed), {}, images.target)
-        content = suspects_csv(result.judged, result.classes, frame[images.id], listing)
+        content = suspects_csv(result.judged, frame[images.id], listing)
         return {**files, self.suspects.name: content}
 
     def __str__(self) -> str:

@@ -15,12 +15,12 @@ from mgce import noise
 from mgce._row_order import content_order
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
+from mgce.columns.copies import copies
 from mgce.datasets import Table, preprocessor
 from mgce.datasets.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
-from mgce.tables.copies import copies
 from mgce.training.ensemble import fit_ensemble, stack_groups
 from mgce.training.settings import TrainingSettings
 from mgce_lab.engine.methods import PAPER, TRIMMED, Method, at_betas, stages

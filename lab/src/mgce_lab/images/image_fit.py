@@ -14,12 +14,12 @@ from mgce._arrays import FloatArray, IntArray
 from mgce._row_order import content_order
 from mgce._seeds import derived_seed
 from mgce._validation import check_count, check_device, expected, expected_share, listed
+from mgce.columns.notes import left_out_copies
 from mgce.datasets.splits import stratified_split
-from mgce.tables.embedding_suspects import out_of_fold
-from mgce.tables.notes import left_out_copies
-from mgce.tables.suspects import Judgement, judgement
-from mgce.training.keeper import ModelKeeper
-from mgce.training.recipes import RECIPES, RecipeChoice, choose_recipe, criterion_of
+from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
+from mgce.labels.out_of_fold import checked_train, completed, out_of_fold, stratified_folds
+from mgce.loop.keeper import ModelKeeper
+from mgce.loop.recipes import RECIPES, RecipeChoice, choose_recipe, criterion_of
 from mgce_lab.images.image_model import ImageLoop, ImageModel
 from mgce_lab.images.square_images import Pixels
 
@@ -79,7 +79,7 @@ class ImageFit:
     classes: NDArray[np.str_]
     used: IntArray
     held_out: NDArray[np.bool_]
-    judged: Judgement | None
+    judged: DoubtfulLabels | None
     n_validation: int
     notes: list[str]
 
@@ -170,7 +170,7 @@ def _judged(
     first: IntArray,
     plan: ImagePlan,
     step: OnStep,
-) -> Judgement:
+) -> DoubtfulLabels:
     """Judge training rows by networks of folds, and rows held out by the chosen network."""
     target, k, recipe = loop.target.cpu().numpy(), len(loop.classes), RECIPES[choice.name]
     folds = iter(range(1, plan.folds + 1))
@@ -184,9 +184,10 @@ def _judged(
         *_, keeper = loop.run(criterion, train[rows], validation, lambda done: step(what, done, plan.epochs))
         return probs(keeper.best(), criterion, train[others])
 
-    found = np.empty((len(target), k))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")  # its rows are in fewer folds, no more
-        found[train] = out_of_fold(trained, target[train], k, plan.folds, derived_seed(plan.seed, "folds"))
-    found[validation] = probs(choice.network, criterion_of(recipe, len(train), k), validation)
-    return judgement(found[first], target, first, loop.pixels)
+        parts = stratified_folds(target[train], plan.folds, derived_seed(plan.seed, "folds"))
+    known = out_of_fold(checked_train(trained, k), parts, (len(train), k))
+    criterion, classes = criterion_of(recipe, len(train), k), np.array(loop.classes)
+    found = completed(known, train, len(target), lambda others: probs(choice.network, criterion, others))
+    return doubtful_labels(found[first], target, classes=classes, first=first, X=loop.pixels, source="network")

@@ -19,8 +19,8 @@ from mgce._seeds import derived_generator, derived_seed
 from mgce._text import printable
 from mgce._validation import expected
 from mgce.datasets.images import Images
+from mgce.loop.keeper import ModelKeeper
 from mgce.losses.protocol import evaluating, link_of
-from mgce.training.keeper import ModelKeeper
 from mgce_lab.images.convnet import ConvNet
 from mgce_lab.images.image_data import Preprocessing, standardizing
 from mgce_lab.images.image_settings import ImageSettings

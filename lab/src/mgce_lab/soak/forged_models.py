@@ -41,6 +41,7 @@ def frame() -> Any:
 @cache
 def model() -> bytes:
     """Return the file of an average of every kind of classifier."""
+    from mgce.columns.kinds import Columns
     from mgce.datasets.tables import preprocessor
     from mgce.estimators import (
         MGCEBoostingClassifier,
@@ -50,9 +51,8 @@ def model() -> bytes:
         MGCEMLPClassifier,
         MGCEVotingClassifier,
     )
-    from mgce.noise.right_labels import estimate_right_labels
+    from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
-    from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
 
     columns = Columns.of(frame(), "y")

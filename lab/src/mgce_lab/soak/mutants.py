@@ -28,7 +28,7 @@ from scipy import stats
 from mgce_lab.soak import reliability
 from mgce_lab.soak.code_changes import Change, changes
 
-ROOMS = ("risk", "sets", "noise", "metrics", "numerics", "losses", "link")
+ROOMS = ("risk", "sets", "noise", "labels", "metrics", "numerics", "losses", "link")
 COPIED = ("src", "tests", "lab", "examples", "docs", "conftest.py", "pyproject.toml")
 WORK = Path("build/soak/mutants")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")  # judged by hand: no test could notice these

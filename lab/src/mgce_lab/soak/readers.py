@@ -50,9 +50,9 @@ def _frame() -> Any:
 def _models() -> list[bytes]:
     from sklearn.pipeline import Pipeline
 
+    from mgce.columns.kinds import Columns
     from mgce.datasets.tables import preprocessor
     from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, MGCEVotingClassifier
-    from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
 
     frame = _frame()
@@ -71,10 +71,10 @@ def _model_of_embeddings() -> bytes:
     """Return a model of a column of embeddings, which names their encoder."""
     from sklearn.pipeline import Pipeline
 
+    from mgce.columns.kinds import Columns
     from mgce.datasets.table_files import accounted
     from mgce.encoders.card import Card
     from mgce.estimators import MGCEEmbeddingClassifier
-    from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
     from mgce.tables.text_features import transformer
 
@@ -109,8 +109,8 @@ def _model_of_text() -> bytes:
     """Return a model of a column of text beside one of numbers."""
     from sklearn.pipeline import Pipeline
 
+    from mgce.columns.kinds import Columns
     from mgce.estimators import MGCEClassifier
-    from mgce.tables.columns import Columns
     from mgce.tables.model import TableModel, row_prints
     from mgce.tables.text_features import transformer
 
@@ -201,8 +201,8 @@ def _parquet() -> list[bytes]:
 
 
 def _read_frame(path: Path) -> Any:
+    from mgce.columns.kinds import Columns
     from mgce.datasets.table_files import read_frame
-    from mgce.tables.columns import Columns
 
     frame = read_frame(path, "table")
     return Columns.of(frame, frame.columns[-1]).select(frame)

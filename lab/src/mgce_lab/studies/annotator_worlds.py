@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce import certify
-from mgce.tables.consensus import find_consensus
+from mgce.labels.consensus import find_consensus
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.annotators import BEGIN, END, PAGE, within
 

@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from mgce import MGCEEmbeddingClassifier
-from mgce.noise.confident import confident_labels
+from mgce.labels.confident import confident_labels
+from mgce.labels.doubtful import right_class_probs
 from mgce.review.bounds import share_left_sequence
 from mgce.review.cleaning import clean_labels
 from mgce.risk import clopper_pearson_upper
-from mgce.tables.suspects import right_class_probs
 from mgce_lab.studies.cifar10n import features
 
 OUT = Path(__file__).parents[4] / "results" / "certificates" / "cleaning.json"

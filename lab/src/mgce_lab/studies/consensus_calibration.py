@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from mgce import ConsensusClassifier
+from mgce.labels.annotator_table import annotator_table
+from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.shared_evidence import shared_evidence
 from mgce.metrics import expected_calibration_error
-from mgce.noise.annotator_table import annotator_table
-from mgce.noise.annotators import Annotations, annotator_model
-from mgce.noise.shared_evidence import shared_evidence
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table
 from mgce_lab.studies.annotators import BEGIN, END, KEEPS, PAGE, thinned, within

@@ -119,7 +119,7 @@ def line_of(make: Callable[[], Any], judges: dict[str, Any], name: str, split: S
 def score(probs: Any, given: Any, ours: bool) -> Any:
     """Return how suspect each label is: by `find_suspects`, or by the margin of the label, the best of a library."""
     if ours:
-        return find_suspects(probs, given, given="probs").score
+        return find_suspects(probs, given, given="probs").wrong
     rows = np.arange(len(given))
     others = probs.copy()
     others[rows, given] = -1

@@ -32,10 +32,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ModelKeeper, TrimmedLoss, find_suspects, robust_loss
 from mgce._machine import describe
+from mgce.loop import recipes
 from mgce.losses import SelfAdaptiveLoss
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
-from mgce.training import recipes
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import write_between
@@ -361,7 +361,7 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
     record["rows"] = {name: _packed(found[name]) for name in ("checkpoint", "kept")}  # of paired tests
     record |= {"validation": kept, "kept_epochs": kept_epochs}
     record |= {"n_validation": len(data.x) - data.n_train, "n_test": len(data.y_test)}
-    share, wrong = keeper.noise_share(), (data.given != data.right)[data.n_train :]
+    share, wrong = keeper.verdict.noise_share, (data.given != data.right)[data.n_train :]
     record["share"] = {"lower": share.lower, "upper": share.upper, "supported": share.supported}
     record["share"] |= {"reason": share.reason, "true": wrong.double().mean().item()}
     record |= {"said": str(keeper), "training": keeper.epochs[-1].training, "seconds": time.process_time() - start}

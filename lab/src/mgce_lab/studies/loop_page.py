@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.stats import t
 
-from mgce.training.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen, is_over
+from mgce.loop.recipes import PATIENCE, RECIPES, RecipeChoice, Trial, chosen, is_over
 from mgce_lab.engine.markdown import table
 from mgce_lab.studies import noise_kind_page
 
@@ -306,8 +306,8 @@ def _shares(results: Results) -> list[str]:
     return [
         "## How many labels are wrong",
         "",
-        "What `print(keeper)` says of the validation labels, for each seed of the default recipe. An interval is given",
-        "where the rows support its assumption, else an upper limit.",
+        "What `keeper.verdict` says of the validation labels, for each seed of the default recipe. An interval is",
+        "given where the rows support its assumption, else an upper limit.",
         "",
         table(["column", "wrong", "said"], rows),
     ]

@@ -15,15 +15,15 @@ from scipy.special import expit
 
 from mgce import robust_loss
 from mgce._arrays import FloatArray, IntArray
-from mgce.noise.kind import NoiseKind, kind_of_predictions
-from mgce.noise.share import share_of_predictions
+from mgce.labels.kind import NoiseKind, kind_of_predictions
+from mgce.labels.share import share_of_predictions
 from mgce_lab.studies import loop
 from mgce_lab.studies.noise_kind_page import DATASETS, REAL, RECORDS, Record, records
 
 DRAWS, ROWS, CLASSES = 200, 800, 10
 SLOPE = 4.0  # of errors by the rank u of the confidence, from 0 to 1: expit(-slope (u - middle))
 # Middle of the curve, and the share of all errors of a class that go to the same other class. The first curve is the
-# centre of the prior of `mgce.noise.share`.
+# centre of the prior of `mgce.labels.share`.
 NETWORKS = {"18 % errors": (0.03, 0.5), "35 % errors": (0.3, 0.9)}
 NOISES = {
     "none": ("symmetric", 0.0),
@@ -92,7 +92,7 @@ def trained(data_dir: Path) -> Iterator[Record]:
         column = loop.Column(dataset, noise, first=20_000)  # rows of the development columns of `mgce_lab.studies.loop`
         data = loop.images(column, data_dir, 0)
         *_, keeper = loop.epochs(data, column, robust_loss("gce"), 0)
-        found = keeper.noise_kind()
+        found = keeper.verdict.noise_kind
         yield {"dataset": dataset, "noise": noise, "kind": found.kind, "pairs": found.pairs, "p_value": found.p_value}
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mgce.noise.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
+from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
 from mgce_lab.engine.markdown import table
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}
@@ -42,8 +42,8 @@ def section() -> list[str]:
     return [
         "## Which kind of noise",
         "",
-        "`print(keeper)` says that wrong labels depend on the class, that no class is mostly given one other label, or",
-        "that the rows cannot tell. `noise_kind()` returns “class-dependent”, “symmetric” or “unknown” for these. It",
+        "`keeper.verdict` says that wrong labels depend on the class, that no class is mostly given one other label,",
+        "or that the rows cannot tell. `noise_kind` returns “class-dependent”, “symmetric” or “unknown” for these. It",
         "compares the rows of each class on which the network is surest. The next table shows how often it returns the",
         f"first two for {rows} simulated validation rows, in percent of {draws} samples.",
         "`python -m mgce_lab.studies.noise_kind` simulates them. Asymmetric noise is in half of the classes. One of",

@@ -1,6 +1,6 @@
 """The estimated share of wrong labels against the true one: `mgce_lab.studies.noise_share` measures and prints.
 
-Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.noise.share` estimates
+Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.labels.share` estimates
 their share. The constants of the estimate were chosen on the tables of `CHOSEN_ON`; those of `READ_ONCE` were measured
 after that, but for one seed of messages, embeddings, steps and digits, which was seen before the last limit was set.
 Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/noise-share.md is made.
@@ -25,8 +25,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from mgce import noise
 from mgce.datasets import preprocessor
 from mgce.estimators import MGCEForestClassifier
-from mgce.noise.share import NoiseShare, noise_share
-from mgce.tables.suspects import judge
+from mgce.labels.share import NoiseShare, noise_share
+from mgce.tables.judging import judge
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between

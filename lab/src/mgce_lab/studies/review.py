@@ -98,7 +98,7 @@ def _decided(fit: TableFit, right: Any) -> list[Decision]:
     """Return what a person who knows the right labels decides, in the order of the page."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "t.suspects.csv")
-        path.write_bytes(suspects_csv(fit.judgement, fit.model.classes, fit.row_names, fit.listing))
+        path.write_bytes(suspects_csv(fit.judgement, fit.row_names, fit.listing))
         shown = chosen(read_suspects(path), most=5000, n_random=max(CHECKED))
     decisions = []
     for one in shown:

@@ -113,8 +113,8 @@ def _fit(rows: Rows, seed: int) -> dict[str, Any]:
     seconds = time.process_time() - start
     predictions = fit.model.predict(fit.model.columns.select(rows.test_frame))
     found = np.empty(len(rows.y))
-    found[fit.judgement.order()] = -np.arange(len(rows.y))  # the most suspect has the highest score
-    share, right = fit.judgement.share, fit.model.right_labels
+    found[fit.judgement.order] = -np.arange(len(rows.y))  # the most suspect has the highest score
+    share, right = fit.share, fit.model.right_labels
     assert right is not None  # as the metric is accuracy
     return {
         **_quality(predictions.h, rows, seconds),

@@ -1,0 +1,244 @@
+"""Say in numbers what a training did to validation labels, and which words these numbers bear out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from mgce._rounding import percent_down, percent_up
+from mgce._validation import listed
+from mgce.labels.choosing import mcnemar
+from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
+from mgce.labels.share import NoiseShare
+from mgce.loop.validation import Epoch
+
+# Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
+# of several, so later ones lose labels by chance too: the level is stricter than the usual 0.05 for that.
+LEVEL = 0.01
+# Of the test that the network is better than the average of its weights, which is better more often.
+CHOICE_LEVEL = 0.05
+# What an interval of the share of wrong labels assumes, and its upper limit alone.
+ASSUMED = "wrong labels are equally common on all rows and in all classes"
+ASSUMED_LESS = "on every row the right label is at least as likely as any one wrong label"
+NAMED = 3  # pairs of classes, or classes, that a sentence names
+
+
+@dataclass(frozen=True)
+class Decline:
+    """How many validation labels the network stopped predicting after its best epoch.
+
+    Attributes:
+        lost: number of validation rows whose label it predicted after its best epoch and does not after the last one.
+        gained: number of rows with the opposite change.
+    """
+
+    lost: int
+    gained: int
+
+    @property
+    def p_value(self) -> float:
+        """The probability of at least this many lost rows among those that changed, if each was lost or gained alike.
+
+        This is McNemar's exact test. It is nominal, since the best epoch is the best of several.
+        """
+        return mcnemar(self.lost, self.gained)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the decline is shown at the level 0.01."""
+        return self.lost > self.gained and self.p_value < LEVEL
+
+
+@dataclass(frozen=True)
+class ClassRecall:
+    """How often the label of one class is predicted, over the validation rows.
+
+    Attributes:
+        label: number of the class.
+        rows: validation rows with this label, which may be wrong.
+        predicted: rows of these that are predicted as this class.
+        named: all rows that are predicted as this class, whatever their label.
+    """
+
+    label: int
+    rows: int
+    predicted: int
+    named: int
+
+    @property
+    def recall(self) -> float:
+        """The share of the rows with this label that are predicted as this class."""
+        return self.predicted / self.rows
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a training did to the labels of a validation set, in numbers. `print` says the numbers in sentences.
+
+    Attributes:
+        kept: which weights are kept: `"average"` or `"network"`.
+        kept_epoch: the epoch whose weights are kept, counted from 1.
+        kept_accuracy: the share of the validation labels that the kept weights predict.
+        best_accuracy: the share that the network predicts at its best.
+        epochs: the :class:`Epoch` of each epoch.
+        decline: how many validation labels the network stopped predicting since its best epoch, and a p-value.
+        recalls: how often the kept weights predict each class that is a label of some validation row, the least often
+            first. A class with `named` = 0 is predicted for no row.
+        noise_share: the share of wrong labels among the validation rows, by the kept weights: an interval where the
+            data support its assumptions, elsewhere a range from 0. Rows are ranked by the difference of their two
+            largest logits: see :func:`mgce.labels.noise_share`.
+        noise_kind: whether wrong labels depend on the class, which the rows may not tell: see
+            :func:`mgce.labels.kind.kind_of_predictions`.
+        left_out: number of steps that the average leaves out, after each of which a weight was not finite.
+        classes: the names of the classes; None for their numbers.
+    """
+
+    kept: str
+    kept_epoch: int
+    kept_accuracy: float
+    best_accuracy: float
+    epochs: tuple[Epoch, ...]
+    decline: Decline
+    recalls: tuple[ClassRecall, ...]
+    noise_share: NoiseShare
+    noise_kind: NoiseKind
+    left_out: int
+    classes: Sequence[str] | None
+
+    @property
+    def gap(self) -> float:
+        """How much larger a share of the training labels the network predicted in the last epoch than of the others.
+
+        The others are the validation labels. The gap is NaN if :meth:`ModelKeeper.step` was given no logits. A network
+        that overfits has a gap, with right labels too.
+        """
+        return self.epochs[-1].training - self.epochs[-1].network
+
+    def __str__(self) -> str:
+        """Say in a few sentences what is kept, why, and what the numbers of the training are."""
+        what, last = "The average of the weights" if self.kept == "average" else "The network", self.epochs[-1]
+        sentences = (
+            f"{what} after epoch {self.kept_epoch} of {len(self.epochs)} is kept: it predicts {self.kept_accuracy:.1%} "
+            "of the validation labels.",
+            f"The network predicts {self.best_accuracy:.1%} at its best, and {last.network:.1%} after the last epoch.",
+            of_training(last.training, self.gap, self.decline),
+            least_predicted(self.recalls, self.classes),
+            wrong_labels(self.noise_share),
+            kind_of_noise(self.noise_kind, self.classes),
+            left_out(self.left_out),
+        )
+        return " ".join(filter(None, sentences))
+
+
+def recalls(target: Tensor, predicted: Tensor, num_classes: int) -> tuple[ClassRecall, ...]:
+    """Return how often each class that is a label of some row is predicted, the least often first.
+
+    Args:
+        target: given labels, shape (n,).
+        predicted: predicted classes, shape (n,).
+        num_classes: number of classes.
+    """
+    labelled = target[(target >= 0) & (target < num_classes)]  # not the rows to be ignored
+    rows, named, right = (
+        part.bincount(minlength=num_classes).tolist() for part in (labelled, predicted, target[target == predicted])
+    )
+    every = [ClassRecall(c, rows[c], right[c], named[c]) for c in range(num_classes) if rows[c]]
+    return tuple(sorted(every, key=lambda one: one.recall))
+
+
+def of_training(training: float, gap: float, decline: Decline) -> str:
+    """Say in a sentence or two how many training labels are predicted, and whether validation labels were lost.
+
+    Args:
+        training: share of the training labels that the network predicted in the last epoch; NaN if unknown.
+        gap: by how much that is more than the share of the validation labels; NaN if unknown.
+        decline: the change of validation labels since the best epoch.
+
+    Example:
+        >>> of_training(0.98, 0.57, Decline(80, 20))
+        'In the last epoch it predicted 98.0% of the training labels, 57.0 points more than of the validation labels. \
+Since its best epoch it has lost 80 of the validation labels and gained 20 (p = 5.6e-10): it overfits.'
+    """
+    parts = []
+    if not math.isnan(training):
+        more = f"{abs(100 * gap):.1f} points {'more' if gap >= 0 else 'less'} than of the validation labels"
+        parts.append(f"In the last epoch it predicted {training:.1%} of the training labels, {more}.")
+    changed = f"Since its best epoch it has lost {decline.lost} of the validation labels and gained {decline.gained}"
+    parts.append(f"{changed} (p = {decline.p_value:.2g}): it overfits." if decline.shown else f"{changed}.")
+    return " ".join(parts)
+
+
+def least_predicted(found: Sequence[ClassRecall], classes: Sequence[str] | None = None) -> str:
+    """Say in a sentence which class is predicted least often, and which classes are predicted for no row.
+
+    Args:
+        found: the classes, the least often predicted first.
+        classes: the names of the classes; None for their numbers.
+
+    Example:
+        >>> least_predicted([ClassRecall(5, 80, 46, 50), ClassRecall(1, 80, 79, 81)])
+        'Of all labels, class 5 is predicted least often: for 46 of its 80 rows.'
+    """
+    if not found:
+        return "No validation row has a label."
+    names = range(10**9) if classes is None else classes
+    never = [f"{names[one.label]} ({one.rows} rows)" for one in found if not one.named]
+    if never:
+        return f"No row is predicted as one of these classes, which are labels: {listed(never, NAMED)}."
+    worst = found[0]
+    return (
+        f"Of all labels, class {names[worst.label]} is predicted least often: for {worst.predicted} of its "
+        f"{worst.rows} rows."
+    )
+
+
+def wrong_labels(share: NoiseShare) -> str:
+    """Say in a sentence how many of the validation labels are wrong, as far as they tell.
+
+    Example:
+        >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
+        'Between 36.0% and 44.0% of the validation labels are wrong, by estimate 40.0%, if wrong labels are equally \
+common on all rows and in all classes.'
+    """
+    if share.share is not None:
+        ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
+        return f"{ends} of the validation labels are wrong, by estimate {share.share:.1%}, if {ASSUMED}."
+    return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
+
+
+def left_out(steps: int) -> str:
+    """Say how many steps an average of weights leaves out; nothing if there are none.
+
+    Example:
+        >>> left_out(3)
+        'The average leaves out 3 steps, after which a weight was not finite.'
+    """
+    number = f"{steps} steps" if steps > 1 else "1 step"
+    return f"The average leaves out {number}, after which a weight was not finite." if steps else ""
+
+
+def kind_of_noise(kind: NoiseKind, classes: Sequence[str] | None = None) -> str:
+    """Say in a sentence or two whether wrong labels depend on the class, and what helps if they do.
+
+    Args:
+        kind: what the validation rows show.
+        classes: the names of the classes; None for their numbers.
+
+    Example:
+        >>> kind_of_noise(NoiseKind("class-dependent", ((0, 6), (2, 4)), 0.001))
+        'Wrong labels depend on the class (p = 0.001): class 0 is often labelled 6, class 2 is often labelled 4. \
+Validation labels may choose badly then; `LearnedForwardCorrection` learns how classes are confused.'
+    """
+    if kind.kind == CLASS_DEPENDENT:
+        names = range(10**9) if classes is None else classes
+        pairs = [f"class {names[c]} is often labelled {names[label]}" for c, label in kind.pairs]
+        return (
+            f"Wrong labels depend on the class (p = {kind.p_value:.2g}): {listed(pairs, NAMED)}. Validation labels may "
+            "choose badly then; `LearnedForwardCorrection` learns how classes are confused."
+        )
+    if kind.kind == SYMMETRIC:
+        return "No class is mostly given one other label. Wrong labels may still be more common on some rows."
+    return "Whether wrong labels depend on the class, these rows cannot tell."

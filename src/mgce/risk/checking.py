@@ -1,0 +1,332 @@
+r"""Rows whose right labels a person looks up: which, how many, and what they bound without assumption on the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mgce import _validation
+from mgce._arrays import FloatArray, IntArray, as_array, as_labels
+from mgce.risk.concentration import check_delta, clopper_pearson_upper
+from mgce.risk.label_noise import Losses, RightLabels
+from mgce.risk.sample import UNSEEN, Sample, checked_probs, checked_target
+from mgce.risk.sequential import betting_upper_sequence, refuted_from
+from mgce.risk.stratified import stratified_upper
+
+# Share of the rows that are never among those to look up. Their given labels tell how often the classifier disagrees.
+# With two thirds of 3,000 rows, this rate is known to about a hundredth.
+RESERVED = 2 / 3
+# Share of delta for that rate. The stakes get the rest, which makes a bound about 0.2 % larger.
+FOR_RATE = 1 / 50
+# Disagreements are bet on once they explain this share of the errors' variance among the rows looked up so far. They
+# cost more than they gain below about a tenth: the rate is uncertain.
+EXPLAINED = 0.15
+# Added to the variances of which that share is computed, so that few rows do not feign it.
+PRIOR = 5.0
+
+
+def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int], delta: float = 0.05) -> FloatArray:
+    r"""Bound an error rate after every look, with the given labels as a control variate; all bounds hold at once.
+
+    .. math:: z_j = e_j - \lambda_j (d_j - w), \qquad
+        U_t = \min\Big\{m : \max_{i \le t} \sum_{j \le i} \log\big(1 + s_j (m - z_j)\big)
+        \ge \log \tfrac{1}{(1 - \epsilon)\, \delta}\Big\}
+
+    e_j tells whether the classifier errs on the j-th row that is looked up. d_j tells whether it disagrees with the
+    given label, and w is the probability of that. So z_j has the mean of e_j, whatever the noise, and varies less if
+    errors go with disagreements. The weights :math:`\lambda_j \ge 0` and stakes s_j depend on earlier rows alone, and
+    stakes are those of :func:`betting_upper_sequence`. For the true w, the capital is a nonnegative martingale, and
+    Ville's inequality holds. w itself is bounded from above by Clopper and Pearson, at :math:`\epsilon\, \delta`, from
+    rows that are never looked up. A larger w makes U larger, so the upper bound serves. The weights are zero until
+    disagreements clearly explain errors: then U is the anytime bound at nearly all of delta.
+
+    Args:
+        wrong: whether the classifier errs on each row that was looked up, in the order of the looks, shape (m,).
+        disagrees: whether it disagrees with the given label of these rows, shape (m,).
+        others: the number of disagreements, and the number of rows, among rows that are never looked up. They must be
+            fixed before the first look.
+        delta: probability in (0, 1) with which any of the bounds may be wrong.
+
+    Returns:
+        U_1 to U_m, shape (m,), rounded up to a thousandth.
+
+    Raises:
+        ValueError: if shapes or counts do not fit together, or `delta` is out of range.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> disagrees = rng.random(300) < 0.2
+        >>> wrong = rng.random(300) < np.where(disagrees, 0.9, 0.02)
+        >>> looked_up_upper_sequence(wrong, disagrees, (400, 2000))[[49, 299]].round(3).tolist()
+        [0.386, 0.282]
+        >>> from mgce.risk import betting_upper_sequence
+        >>> betting_upper_sequence(wrong)[[49, 299]].round(3).tolist()
+        [0.413, 0.309]
+
+    Reference: Waudby-Smith and Ramdas (2024), JRSS B 86, for betting; Angelopoulos et al. (2023), Science 382, for
+    predictions as a control variate.
+    """
+    check_delta(delta)
+    errors, f = (as_array(x, name).astype(np.float64) for x, name in ((wrong, "wrong"), (disagrees, "disagrees")))
+    if errors.ndim != 1 or errors.shape != f.shape or errors.size == 0:
+        got = f"{errors.shape} and {f.shape}"
+        raise ValueError(_validation.expected("wrong, disagrees", "of one shape (m,) with m >= 1", got))
+    count, n = others
+    if not 0 <= count <= n or n == 0:
+        raise ValueError(_validation.expected("others", "a count and a number of rows that is not less", others))
+    weight = _weights(errors, f)
+    most = clopper_pearson_upper(count, n, FOR_RATE * delta)
+    return refuted_from(errors - weight * (f - most), (1 - FOR_RATE) * delta, largest=1 + weight * most)
+
+
+def _weights(errors: FloatArray, f: FloatArray) -> FloatArray:
+    """Return the weight of each disagreement: a regression on earlier rows, or 0 if it explains little."""
+    t = np.arange(1, errors.size + 1)
+    sum_f, sum_e = f.cumsum(), errors.cumsum()
+    both = (f * errors).cumsum() - sum_f * sum_e / t
+    of_f, of_e = sum_f - sum_f**2 / t, sum_e - sum_e**2 / t
+    slope = np.clip(both / (of_f + PRIOR), 0, 1)
+    explained = both**2 / ((of_f + PRIOR / 4) * (of_e + PRIOR / 4))
+    return np.append(0.0, np.where(explained >= EXPLAINED, slope, 0.0)[:-1])
+
+
+def reserved(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which of n rows are looked up last, shape (n,): a random set that n alone determines."""
+    order = np.random.default_rng(n).permutation(n)
+    return np.asarray(np.isin(np.arange(n), order[: int(RESERVED * n)]))
+
+
+LOOKS = "the order in which rows were looked up was drawn too; the bound holds at every look, whenever the looks end"
+AGAIN = "the rows of the second looks were drawn at random among those looked up, and the labels found there are right"
+NOT_LOOKED_UP = -2  # the right label of a row that was not looked up
+
+
+# Share of delta for what second looks find. They are few, so their bound is the wider one. With a tenth of 100 to 1,000
+# rows looked up twice, and errors of 5 to 30 %, the bound is within 0.002 of that of the best share.
+FOR_SECOND = 0.8
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    r"""The assumption that right labels of randomly drawn rows are known; nothing is assumed of other labels.
+
+    If some of these rows were looked up again, only the second looks need to be right. Let l' be the loss by the first
+    look, and l by the second one. Then
+
+    .. math:: E\,l \le E\,l' + E \max(l - l', 0)
+
+    The first mean is bounded as if the first looks were right. The second mean is bounded by the rows of the second
+    looks: drawn at random among the first ones, they are independent draws of the difference. Both bounds hold at once
+    with probability :math:`1 - \delta`, since their shares of delta sum to delta.
+    """
+
+    n: int  # rows that were looked up
+    anytime: bool = False  # whether the bound holds at every look, in the order of the looks
+    again: int | None = None  # rows that were looked up a second time; None for no second look
+
+    most_agreement = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Return clauses that state how rows were drawn for looking up, and that the looked-up labels are right."""
+        clauses = (
+            "the rows to look up were drawn at random, without regard to their right labels",
+            "the labels that were looked up are right" if self.again is None else AGAIN,
+        )
+        return (*clauses, LOOKS) if self.anytime else clauses
+
+    def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
+        """Bound the mean loss against right labels by the looked-up rows; for errors, also use the other labels."""
+        assert sample.right is not None
+        known = sample.right != NOT_LOOKED_UP
+        if not known.any():
+            return losses.top
+        if sample.again is not None:
+            first = self.upper(replace(sample, again=None), losses, (1 - FOR_SECOND) * delta)
+            return min(losses.top, first + _hidden(sample, losses, FOR_SECOND * delta))
+        if sample.looks is not None:
+            return _at_every_look(sample, losses, delta)
+        chance = sample.looked_up_with
+        if losses.binary:
+            cells = np.where(sample.own(losses.table, 1.0) > 0, 1, 0)
+            if chance is None:
+                return _by_cells(cells, sample, losses, delta)
+            of_cell = [chance[cells == cell] for cell in (0, 1) if (cells == cell).any()]
+            if all(np.ptp(values) == 0 for values in of_cell):
+                share = float(np.mean([values[0] for values in of_cell]))
+                return _by_cells(cells, sample, losses, delta, pooled=False, share=share)
+        if chance is None:
+            chosen = replace(sample, labels=sample.right[known], probs=sample.probs[known], right=None)
+            return RightLabels().upper(chosen, Losses(losses.table[known], losses.beta), delta)
+        right = Sample(np.where(known, sample.right, UNSEEN), sample.probs)
+        draws = np.where(known, right.own(losses.table, losses.top), 0.0) / chance
+        return min(losses.top, sample.mean_upper(draws, delta, (0.0, losses.top / float(chance.min()))))
+
+
+def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
+    """Bound the mean loss that first looks hide, by rows that were looked up a second time."""
+    assert sample.right is not None and sample.again is not None
+    rows = np.flatnonzero(sample.again != NOT_LOOKED_UP)
+    first, second = (Sample(labels[rows], sample.probs[rows]) for labels in (sample.right, sample.again))
+    table = losses.table[rows]
+    more = np.maximum(second.own(table, losses.top) - first.own(table, losses.top), 0)
+    draws: Any = more > 0 if losses.binary else more
+    return second.mean_upper(draws, delta, (0.0, losses.top))
+
+
+def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
+    """Bound the mean loss after the last look, such that the bounds after all looks hold at once."""
+    rows, right = sample.looks, sample.right
+    assert rows is not None and right is not None
+    own = Sample(right[rows], sample.probs[rows]).own(losses.table[rows], losses.top)
+    kept = reserved(right.size)
+    if losses.binary and kept.any() and not kept[rows].any():
+        disagrees = sample.own(losses.table, 1.0)
+        others = int(disagrees[kept].sum()), int(kept.sum())
+        return float(looked_up_upper_sequence(own, disagrees[rows], others, delta)[-1])
+    return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
+
+
+def _by_cells(cells: IntArray, sample: Sample, losses: Losses, delta: float, **design: Any) -> float:
+    """Bound an error rate by two groups of rows: 0, whose given label agrees with the classifier, and 1, all others."""
+    assert sample.right is not None
+    known = sample.right != NOT_LOOKED_UP
+    wrong = Sample(sample.right[known], sample.probs[known]).own(losses.table[known], 1.0) > 0
+
+    def both(of: IntArray) -> tuple[int, int]:
+        return int((of == 0).sum()), int((of == 1).sum())
+
+    return stratified_upper(both(cells[known][wrong]), both(cells[known]), both(cells), delta, **design)
+
+
+def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[IntArray, IntArray]:
+    """Return n right labels from {row: label} or (rows, labels), `NOT_LOOKED_UP` where unknown, and the given rows.
+
+    Args:
+        checked: the labels that were looked up.
+        n: number of rows.
+        k: number of classes.
+        name: the name of the argument, for errors.
+    """
+    pair = (list(checked), list(checked.values())) if isinstance(checked, Mapping) else checked
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        what = "a mapping of rows to right labels, or a pair of arrays (rows, labels)"
+        raise ValueError(_validation.expected(name, what, type(checked).__name__))
+    if np.size(pair[0]) == 0:
+        raise ValueError(_validation.expected(name, "distinct rows, at least one, with a label each", "none"))
+    rows = as_labels(pair[0], np.size(pair[0]), n, f"{name}, rows")
+    labels = as_array(pair[1], f"{name}, labels")
+    if labels.shape != rows.shape or np.unique(rows).size < rows.size:
+        got = f"{rows.size} rows, {np.unique(rows).size} of them distinct, and {labels.size} labels"
+        raise ValueError(_validation.expected(name, "distinct rows, at least one, with a label each", got))
+    unseen = labels == UNSEEN
+    right = np.full(n, NOT_LOOKED_UP, dtype=np.int64)
+    right[rows] = np.where(unseen, UNSEEN, as_labels(np.where(unseen, 0, labels), rows.size, k, f"{name}, labels"))
+    return right, rows
+
+
+def labels_again(again: Any, right: IntArray, k: int) -> IntArray:
+    """Return n labels of second looks, `NOT_LOOKED_UP` in all other rows.
+
+    Args:
+        again: the labels, in the forms of :func:`right_labels`.
+        right: the labels of the first looks, shape (n,).
+        k: number of classes.
+
+    Raises:
+        ValueError: if a row was not looked up before.
+    """
+    labels, rows = right_labels(again, right.size, k, "checked_again")
+    new = rows[right[rows] == NOT_LOOKED_UP]
+    if new.size:
+        what = "rows of `checked`, looked up a second time"
+        raise ValueError(_validation.expected("checked_again", what, f"row {new[0]}, which was not looked up before"))
+    return labels
+
+
+def probabilities(checked_with: Any, n: int) -> FloatArray | None:
+    """Return the probability with which each row was looked up, shape (n,); None if all had the same chance."""
+    if checked_with is None:
+        return None
+    chance = as_array(checked_with, "checked_with").astype(np.float64)
+    if chance.shape != (n,) or not (chance.min() > 0 and chance.max() <= 1):
+        got = f"shape {chance.shape}" if chance.shape != (n,) else f"from {chance.min():g} to {chance.max():g}"
+        raise ValueError(_validation.expected("checked_with", f"of shape ({n},), in (0, 1]", got))
+    return np.asarray(chance)
+
+
+def rows_to_check(
+    target: Any,  # (n,)
+    probs: Any,  # (n, k)
+    width: float = 0.05,
+    *,
+    delta: float = 0.05,
+    anytime: bool = False,
+    generator: np.random.Generator | None = None,
+) -> IntArray:
+    """Return the rows to look up for a bound of a wanted width, in the order in which to look them up.
+
+    The rows are drawn at random. Their number suffices for a bound on the error that exceeds the share of errors found
+    by `width`, if as many labels disagree with the right classes as with the given ones. Fewer suffice if fewer
+    disagree, or if the given labels help: then :func:`~mgce.certify` gives a narrower bound. Look up all of the rows:
+    a row left out because its label is hard to tell makes the bound false.
+
+    Args:
+        target: given labels in 0..k-1, shape (n,).
+        probs: the classifier's probabilities, shape (n, k).
+        width: wanted distance of the bound from the share of errors found, in (0, 1).
+        delta: probability in (0, 1) with which the bound may be wrong.
+        anytime: whether the bound has to hold at all looks at once, with `anytime=True` in :func:`~mgce.certify`.
+        generator: NumPy generator for the draw; by default one with seed 0.
+
+    Returns:
+        Rows, shape (m,): places in `target`. All rows if no number of them suffices.
+
+    Raises:
+        ValueError: if shapes or values do not fit together.
+
+    Example:
+        >>> target, probs = np.array([0, 1] * 500), np.full((1000, 2), 0.5)
+        >>> rows = rows_to_check(target, probs, 0.1)
+        >>> rows.size, rows[:3].tolist()
+        (76, [463, 765, 601])
+    """
+    check_delta(delta)
+    check_width(width)
+    h = checked_probs(probs)
+    labels = checked_target(target, *h.shape)
+    n = labels.size
+    enough = number_to_check(float((h.argmax(1) != labels).mean()), n, width, delta, anytime=anytime)
+    draws = generator or np.random.default_rng(0)
+    kept = reserved(n)
+    order = np.concatenate([draws.permutation(np.flatnonzero(~kept)), draws.permutation(np.flatnonzero(kept))])
+    return np.asarray(order[:enough], dtype=np.int64)
+
+
+def check_width(width: float) -> None:
+    """Raise an error unless the wanted width of a bound is in (0, 1)."""
+    if not 0 < width < 1:
+        raise ValueError(_validation.expected_share("width", "in (0, 1)", width))
+
+
+def number_to_check(error: float, most: int, width: float, delta: float, *, anytime: bool = False) -> int:
+    """Return how many rows to look up for a bound at most `width` above a share of errors; `most` if none suffices."""
+    if anytime:
+        steps = np.floor(np.arange(most + 1) * error + 0.5)
+        wide = betting_upper_sequence(np.diff(steps), delta) - error
+        fits = np.flatnonzero(wide <= width)
+        return int(fits[0]) + 1 if fits.size else most
+
+    def fits_at(m: int) -> bool:
+        found = math.ceil(m * error)
+        return clopper_pearson_upper(found, m, delta) - found / m <= width
+
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits_at(middle) else (middle + 1, high)
+    return low

@@ -1,0 +1,91 @@
+"""Rows looked up one after the other: the bound at every look, which rows to look up, and how many."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence, rows_to_check
+from mgce.risk.checking import reserved
+
+DELTA = 0.1
+
+
+def world(rng, n, errors):
+    """Return given labels of two classes, a classifier's probabilities, and right labels: P(error | agrees or not)."""
+    disagrees = rng.random(n) < 0.25
+    guess = rng.integers(0, 2, n)
+    wrong = rng.random(n) < np.where(disagrees, errors[1], errors[0])
+    return np.where(disagrees, 1 - guess, guess), np.eye(2)[guess] * 0.8 + 0.1, np.where(wrong, 1 - guess, guess)
+
+
+def test_every_look_holds_and_the_other_rows_help_where_they_can():
+    rng, repetitions, missed, ratio = np.random.default_rng(0), 60, 0, {}
+    for errors in ((0.03, 0.8), (0.2, 0.2)):
+        truth, ratios = 0.75 * errors[0] + 0.25 * errors[1], []
+        for _ in range(repetitions):
+            disagrees = rng.random(2300) < 0.25
+            wrong = rng.random(300) < np.where(disagrees[:300], errors[1], errors[0])
+            own = looked_up_upper_sequence(wrong, disagrees[:300], (int(disagrees[300:].sum()), 2000), DELTA)
+            missed += own.min() < truth
+            ratios.append(own[-1] / betting_upper_sequence(wrong, DELTA)[-1])
+        ratio[errors] = np.mean(ratios)
+    assert missed <= stats.binom.ppf(0.999, 2 * repetitions, DELTA)
+    assert ratio[0.03, 0.8] < 0.97 and ratio[0.2, 0.2] < 1.01
+
+
+def test_a_rate_of_disagreement_that_is_too_low_would_be_seen():
+    # Were the rate taken from the looked-up rows' betters, with far fewer disagreements, the bound would be false.
+    rng = np.random.default_rng(1)
+    disagrees = rng.random(300) < 0.25
+    wrong = rng.random(300) < np.where(disagrees, 0.8, 0.03)
+    few, many = (looked_up_upper_sequence(wrong, disagrees, (count, 2000))[-1] for count in (100, 500))
+    assert few < 0.2225 < many
+
+
+def test_certify_at_every_look_uses_the_reserved_rows_only_if_none_was_looked_up():
+    given, probs, right = world(np.random.default_rng(2), 1500, (0.03, 0.8))
+    rows = rows_to_check(given, probs, 0.12, anytime=True)
+    kept, disagrees = reserved(1500), probs.argmax(1) != given
+    assert kept.sum() == 1000 and not kept[rows].any() and np.unique(rows).size == rows.size
+    c = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]), anytime=True)
+    wrong = (probs.argmax(1) != right)[rows]
+    others = int(disagrees[kept].sum()), 1000
+    assert c.argmax_error == looked_up_upper_sequence(wrong, disagrees[rows], others)[-1]
+    assert any("at every look" in text for text in c.assumptions) and c.looked_up == rows.size
+    # The order of the looks counts, and a reserved row among them leaves the plain bound.
+    more = np.append(rows, np.flatnonzero(kept)[:1])
+    c = certify(given, probs, bounds=["argmax"], checked=(more, right[more]), anytime=True)
+    assert c.argmax_error == betting_upper_sequence((probs.argmax(1) != right)[more])[-1]
+    drawn = certify(given, probs, bounds=["randomized"], checked=(rows, right[rows]), anytime=True)
+    assert drawn.randomized_error == betting_upper_sequence(1 - probs[rows, right[rows]])[-1]
+
+
+@pytest.mark.parametrize("anytime", [False, True])
+def test_so_many_rows_give_the_wanted_width_and_one_less_does_not(anytime):
+    given, probs, _ = world(np.random.default_rng(3), 1500, (0.1, 0.5))
+    error = float((probs.argmax(1) != given).mean())
+    m = rows_to_check(given, probs, 0.08, anytime=anytime).size
+
+    def width(m):
+        if anytime:
+            steps = np.floor(np.arange(m + 1) * error + 0.5)
+            return betting_upper_sequence(np.diff(steps))[-1] - error
+        found = np.ceil(m * error)
+        return clopper_pearson_upper(int(found), m) - found / m
+
+    assert width(m) <= 0.08 < width(m - 1)
+    assert rows_to_check(given, probs, 1e-4, anytime=anytime).size == 1500
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: looked_up_upper_sequence([1], [1, 0], (1, 2)), "of one shape"),
+        (lambda: looked_up_upper_sequence([1], [1], (3, 2)), "a count and a number of rows"),
+        (lambda: rows_to_check([0, 1], np.eye(2), 0.0), "`width` to be in"),
+        (lambda: certify([0, 1], np.eye(2), anytime=True), "`anytime` to be left out without `checked`"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
