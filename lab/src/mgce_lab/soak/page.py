@@ -69,7 +69,7 @@ def render(results: Results) -> str:
         "### What was tried",
         _shares(results),
         "`mgce_lab.soak.families` describes each family of rows of logits." + _added(results),
-        "The table shows the largest error in each family of rows, and the backend that made this error:",
+        "The largest error in each family of rows:",
         _by_family(results),
         *hardness.sections(),
     ]
@@ -123,10 +123,14 @@ def _shares(results: Results) -> str:
 def _by_family(results: Results) -> str:
     rows = []
     for name in (name for name in FAMILIES if _tried(name, results)):
-        errors = [results["families"].get(f"{name}/{quantity}") for quantity in MAIN]
-        shown = ["" if worst is None else f"{_number(worst['error'])}, {worst['backend']}" for worst in errors]
-        rows.append([name, *shown])
-    return table(["family", *MAIN], rows)
+        found = {
+            quantity: results["families"][f"{name}/{quantity}"]
+            for quantity in MAIN
+            if f"{name}/{quantity}" in results["families"]
+        }
+        worst = max(found, key=lambda quantity: found[quantity]["error"])
+        rows.append([name, _number(found[worst]["error"]), worst, found[worst]["backend"]])
+    return table(["family", "largest error", "of", "backend"], rows)
 
 
 def _number(error: float) -> str:

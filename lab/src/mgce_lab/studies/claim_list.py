@@ -132,7 +132,7 @@ WRITTEN: list[Entry] = [
         lambda: [wrong_looks.render(wrong_looks.records())],
     ),
     Written(
-        "docs/commands/demo.md",
+        "docs/lab/demo.md",
         "mgce_lab.studies.demo_seeds --page",
         DEMO,
         lambda: [demo_seeds.means(demo_seeds.records()), demo_seeds.by_seed(demo_seeds.records())],
@@ -245,13 +245,13 @@ CLAIMS: list[Entry] = [
         lambda: of.numbers_of_table_3()[::4] + of.numbers_of_table_3()[1:4],
     ),
     Table(
-        "docs/commands/demo.md",
+        "docs/lab/demo.md",
         "| labels made wrong | lead over a random forest |",
         str(tables_page.RESULTS),
         of.lead_on_tables,
     ),
     Claim(
-        "docs/commands/demo.md",
+        "docs/lab/demo.md",
         "each lead lies between the two leads of its column",
         f"{DEMO}, {tables_page.RESULTS}",
         of.demonstration_is_typical,
@@ -503,9 +503,9 @@ CLAIMS: list[Entry] = [
     ),
     Claim(
         "docs/image-experiments.md",
-        "The ECE of MGCE is {} where the paper prints {} ± {}, too uncertain to say (p {}).",
+        "The ECE of MGCE is too uncertain to say.",
         IMAGES,
-        of.ece_on_images,
+        lambda: of.ece_on_images()[-1] > 0.05,
     ),
     Claim(
         "docs/image-experiments.md",
@@ -521,7 +521,7 @@ CLAIMS: list[Entry] = [
     ),
     Claim(
         "docs/image-experiments.md",
-        "prints an accuracy of {} % for cross-entropy, and a calibration error (ECE) of {} %.",
+        "| the paper | 150 | {} |  | {} |",
         "the paper's Table 1",
         lambda: [of.of_paper("ce", measure, 0.0)[0] for measure in ("accuracy", "ece_h")],
     ),

@@ -1,7 +1,7 @@
 """What `mgce demo` finds on several data sets and seeds: `mgce_lab.studies.demo_seeds` fits what has no record.
 
 Each demonstration is a line of `results/demo/seeds.jsonl`: a run that was stopped goes on where it was. `--page` writes
-the two tables of `docs/commands/demo.md`.
+the two tables of `docs/lab/demo.md`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table
 
 ROOT = Path(__file__).parents[4]
-RESULTS, PAGE = ROOT / "results" / "demo" / "seeds.jsonl", ROOT / "docs" / "commands" / "demo.md"
+RESULTS, PAGE = ROOT / "results" / "demo" / "seeds.jsonl", ROOT / "docs" / "lab" / "demo.md"
 # What is tried: data set, share of wrong labels, seeds. One seed of digits, where a fit takes minutes.
 CELLS = (
     *(("breast_cancer", rate, 5) for rate in (0.2, NOISE_RATE, 0.4)),
@@ -93,7 +93,7 @@ def by_seed(results: Records) -> str:
 
 
 def page(text: str, results: Records) -> str:
-    """Return docs/commands/demo.md with its tables written anew."""
+    """Return docs/lab/demo.md with its tables written anew."""
     for name, content in (("means", means(results)), ("seeds", by_seed(results))):
         begin, end = MARKS[name]
         before, _, rest = text.partition(begin)

@@ -69,10 +69,8 @@ def render(results: Records, text: Records) -> str:
         "Mean rank in accuracy by kind of noise:",
         _by_noise(cells, methods, "accuracy"),
         "### Against each opponent",
-        f"Cells with wrong labels in which `{OURS}` is better, equal and worse. p is of Wilcoxon's signed-rank test, "
-        "corrected by Holm's method. By cell, p is rather too small, since cells of one table are alike. By table, the "
-        "mean over the kinds of wrong labels is one pair.",
-        _against(noisy, others, PAIR),
+        f"Tables on which `{OURS}` is better, equal and worse with wrong labels. p is of Wilcoxon's signed-rank test, "
+        "corrected by Holm's method. The mean over the kinds of wrong labels of a table is one pair.",
         _against(noisy, others, TABLE),
         "### Each table",
         f"Means over the kinds of wrong labels: `{OURS}` and the best of the others. The better figure is bold.",

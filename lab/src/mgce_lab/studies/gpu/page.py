@@ -14,8 +14,6 @@ from mgce_lab.studies.timing import geometric_mean
 
 STAGES = ("tests", "heads", "losses", "training")
 BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
-SKIPPED = "skipped_tiles"  # a trial: a second pass of heads that skips tiles of zeros
-EMPTY = "empty_tiles"  # by `mgce_lab.studies.empty_tiles`: how many there are, of a language model too
 HEADS_SAY = (
     "In bfloat16 `linear_mgce_loss` makes two passes. The first computes the logits of a chunk of rows, the loss, and "
     "three numbers of each row. The second computes the logits of a block of classes again. It writes the gradient for "
@@ -39,16 +37,14 @@ Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names o
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the results of the stages that are there, of losses before the kernels were changed, and of the trial."""
-    files = {name: folder / f"{name}.json" for name in (*STAGES, BEFORE, SKIPPED)}
-    files[EMPTY] = folder.parent / f"{EMPTY}.json"
+    """Return the results of the stages that are there, of losses before the kernels were changed."""
+    files = {name: folder / f"{name}.json" for name in (*STAGES, BEFORE)}
     return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
 
 
 def render(results: Mapping[str, Any]) -> str:
     """Return the part of the page."""
-    before, skipped = results.get(BEFORE, {}).get("cells", {}), results.get(SKIPPED)
-    results_of_tiles = results.get(EMPTY)
+    before = results.get(BEFORE, {}).get("cells", {})
     results = {name: results[name] for name in STAGES if name in results}
     cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
     return "\n\n".join(
@@ -62,7 +58,6 @@ def render(results: Mapping[str, Any]) -> str:
             HEADS_SAY,
             _heads(cells["heads"]),
             *_memory(cells["heads"]),
-            *_skipped(skipped, results_of_tiles),
             _launch(cells["heads"]),
             "### Losses",
             "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
@@ -196,41 +191,6 @@ def _memory(cells: Cells) -> list[str]:
     lines = {**parts, "sum": sum(parts.values()), "measured": max(peaks)}
     rows_of_table = [[name, f"{size / 2**30:.3f}"] for name, size in lines.items()]
     return [MEMORY_SAYS, table([f"{n} x {d} x {k}", "GiB"], rows_of_table)]
-
-
-def _skipped(trial: Mapping[str, Any] | None, tiles: Mapping[str, Any] | None) -> list[str]:
-    """Show what a second pass that skips empty tiles took, in the best of its settings."""
-    if trial is None:
-        return []
-    cells = trial["measured"]
-    empty = {c["scale"]: c["empty"] for c in cells if c.get("what") == "empty"}
-    rows = [
-        [name, *(f"{min(c['ms'] for c in cells if c.get('what') == what and c['scale'] == s):.1f}" for s in empty)]
-        for name, what in (("all tiles", "dense two passes"), ("marked tiles alone", "marked"))
-    ]
-    return [
-        "A tile of 128 rows and 128 classes is empty if it holds no label and no class with a probability. A second "
-        "pass that skips empty tiles was written in Triton and tried. Its products take twice the time of cuBLAS. So "
-        f"it pays only where most tiles are empty, and was removed. {_of_language_model(tiles)}",
-        table(
-            [
-                f"{trial['machine']['gpu']}: ms",
-                *(f"s = {s:g}, {share:.0%} of tiles empty" for s, share in empty.items()),
-            ],
-            rows,
-        ),
-    ]
-
-
-def _of_language_model(tiles: Mapping[str, Any] | None) -> str:
-    if tiles is None:
-        return ""
-    model = tiles["language model"]
-    share = model["empty"]["rows in order, words by frequency"]["128 x 128"]
-    return (
-        f"In a small language model of {model['vocabulary']:,} words, {share:.1%} of the tiles are empty "
-        "(`python -m mgce_lab.studies.empty_tiles`)."
-    )
 
 
 def _launch(cells: Cells) -> str:
