@@ -3,7 +3,7 @@
 Tables get wrong labels of several kinds, a forest judges the labels as in `mgce fit`, and `mgce.labels.share` estimates
 their share. The constants of the estimate were chosen on the tables of `CHOSEN_ON`; those of `READ_ONCE` were measured
 after that, but for one seed of messages, embeddings, steps and digits, which was seen before the last limit was set.
-Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/noise-share.md is made.
+Results are one line a cell in results/noise_share/cells.jsonl, of which the table of docs/lab/noise-share.md is made.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
 
-RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/noise-share.md")
+RESULTS, PAGE = Path("results/noise_share/cells.jsonl"), Path("docs/lab/noise-share.md")
 BEGIN, END = "<!-- share -->\n", "<!-- end of share -->\n"
 TRAIN = 0.75  # of the rows: `mgce fit` holds out a quarter
 KINDS = (

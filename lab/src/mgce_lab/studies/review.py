@@ -2,7 +2,7 @@
 
 Rows of three public tables get wrong labels. The simulated person goes through the first 50, 100 and 200 rows of the
 page, suspects and rows drawn at random in turn, and `mgce fit --checked` takes the decisions. Each result is a line in
-results/review/loop.jsonl; the table of docs/commands/review.md is made of them.
+results/review/loop.jsonl; the table of docs/lab/review.md is made of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.tables import Rows, noisy_rows
 
-RESULTS, PAGE = Path("results/review/loop.jsonl"), Path("docs/commands/review.md")
+RESULTS, PAGE = Path("results/review/loop.jsonl"), Path("docs/lab/review.md")
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 TABLES = ("digits", "letter", "adult")  # ten, 26 and two classes
 RATE = 0.2

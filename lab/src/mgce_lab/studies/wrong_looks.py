@@ -1,4 +1,4 @@
-"""Bounds where looks are wrong, in made worlds: the table of docs/commands/certify.md.
+"""Bounds where looks are wrong, in made worlds: the table of docs/lab/review.md.
 
 `python -m mgce_lab.studies.wrong_looks` draws worlds of 5,000 rows and two classes. Labels are filled in by the model
 for 70 % of the rows, or wrong at random for 20 %. It writes results/certificates/wrong-looks.json and the table of the
@@ -20,7 +20,7 @@ from mgce.risk import certify
 from mgce_lab.engine.markdown import table, write_between
 
 RESULTS = Path(__file__).parents[4] / "results" / "certificates" / "wrong-looks.json"
-PAGE = Path(__file__).parents[4] / "docs" / "commands" / "certify.md"
+PAGE = Path(__file__).parents[4] / "docs" / "lab" / "review.md"
 BEGIN, END = "<!-- wrong looks -->\n", "<!-- /wrong looks -->\n"
 N, WRONG = 5000, 0.03
 MODEL, CHANCE = "the model", "chance"

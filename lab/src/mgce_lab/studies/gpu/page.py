@@ -33,6 +33,7 @@ HEADS = (
 )
 # Rows of so many classes are long, as in language models.
 LONG = 32000
+FACTS = ("gpu", "driver", "cuda", "torch", "triton", "liger-kernel", "cut-cross-entropy")  # of a machine, shown
 Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
 
 
@@ -83,7 +84,7 @@ def _machine(results: Mapping[str, Any]) -> str:
             "No GPU was at hand, and the kernels have not been timed. They are tested in Triton's interpreter and "
             f"compiled for compute capabilities 8.0 and 9.0. {command}"
         )
-    facts = list(dict.fromkeys(fact for machine in machines.values() for fact in machine))
+    facts = [fact for fact in FACTS if any(fact in machine for machine in machines.values())]
     rows = [[fact, *(str(machine.get(fact, "")) for machine in machines.values())] for fact in facts]
     return f"{command}\n\n{table(['', *(f'{name}, measured on' for name in machines)], rows)}"
 
