@@ -12,7 +12,7 @@ from typing import Any
 
 from typer.core import TyperArgument
 
-from mgce.cli import commands
+from mgce.desk.cli import commands
 from mgce_lab.cli import commands as lab_commands
 
 PROGRAMS = {"mgce": commands.Program, "mgce-lab": lab_commands.Program}

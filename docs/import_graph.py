@@ -1,8 +1,8 @@
 """Draw which room of the package imports which: `python docs/import_graph.py` writes `docs/images/import-graph.svg`.
 
-A room is a folder of `src/mgce`, or `functional`. Each stands one row below the lowest room that it imports. A blue
-arrow points to a room that is imported; a pale one does too, where that room would be needed anyway, by another that is
-imported. The files that everything may import, `_validation`, `_files` and `_threads`, are left out.
+A room is a folder of `src/mgce` or of `src/mgce/desk`, or `functional`. Each stands one row below the lowest room that
+it imports. A blue arrow points to a room that is imported; a pale one does too, where that room would be needed anyway,
+by another that is imported. The files that everything may import, `_validation`, `_files` and `_threads`, are left out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "mgce"
 PICTURE = Path(__file__).parent / "images" / "import-graph.svg"
+DESK = "desk"
 WIDTH, ROW, BOX_WIDTH, BOX_HEIGHT = 760, 74, 108, 30
 STYLE = (
     "rect { fill: #f2f5f7; stroke: #59636e; } text { font: 14px system-ui, sans-serif; fill: #1d2329; }"
@@ -20,12 +21,19 @@ STYLE = (
 )
 
 
+def _room(path: Path) -> str:
+    """Return the name of the room of a file or folder: of the desk the name of the room in it."""
+    first, *rest = path.relative_to(SOURCE).parts
+    return f"{DESK}/{rest[0]}".removesuffix(".py") if first == DESK and rest else first.removesuffix(".py")
+
+
 def imports() -> dict[str, set[str]]:
     """Return the rooms that each room imports."""
-    rooms = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()} | {"functional"}
+    folders = [*SOURCE.iterdir(), *(SOURCE / DESK).iterdir()]
+    rooms = {_room(path) for path in folders if (path / "__init__.py").is_file() and path.name != DESK} | {"functional"}
     graph: dict[str, set[str]] = {room: set() for room in rooms}
     for path in SOURCE.rglob("*.py"):
-        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        room = _room(path)
         if room not in rooms:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
@@ -35,7 +43,7 @@ def imports() -> dict[str, set[str]]:
                 names = [alias.name for alias in node.names]
             else:
                 continue
-            found = {name.split(".")[1] for name in names if name.startswith("mgce.")}
+            found = {_room(SOURCE.joinpath(*name.split(".")[1:])) for name in names if name.startswith("mgce.")}
             graph[room] |= (found & rooms) - {room}
     return graph
 

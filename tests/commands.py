@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest import mock
 
-from mgce.cli import main
+from mgce.desk.cli import main
 from mgce_lab.cli.commands import COMMANDS as LAB
+
+MODULES = {"mgce": "mgce.desk.cli.commands", "mgce-lab": "mgce_lab.cli.commands"}
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def run(program: str, *arguments: object, folder: Path, columns: int = 100) -> D
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
         ):
-            main.run(f"{program.replace('-', '_')}.cli.commands")
+            main.run(MODULES[program])
     except SystemExit as stopped:
         return Done(int(stopped.code or 0), output.getvalue(), errors.getvalue())
     finally:

@@ -5,7 +5,6 @@ import inspect
 import pytest
 import torch
 
-import mgce
 from mgce import MGCELoss, functional
 from mgce.losses import MinimaxLink, TemperatureScaling, TemperedSoftmax
 from mgce.losses.clipped import ClippedLogits
@@ -76,7 +75,7 @@ def own(callable):
 
 def modules_of_functions():
     """Pair each function of a loss with its module, by their names: `agce_loss` and `AGCELoss`."""
-    modules = {name.lower(): getattr(mgce, name) for name in mgce.__all__}
+    modules = {name.lower(): getattr(losses, name) for name in losses.__all__}
     pairs = {name: modules.get(name.replace("_", "")) for name in functional.__all__}
     return {name: module for name, module in pairs.items() if module is not None}
 

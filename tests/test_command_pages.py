@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import commands
-from mgce.cli.commands import Program
+from mgce.desk.cli.commands import Program
 from mgce_lab.cli.commands import Program as LabProgram
 
 DOCS = Path(__file__).parents[1] / "docs"

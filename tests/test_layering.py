@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "mgce": (
         "_text",
-        "_seeds _validation _files _limits _threads _row_order _rounding",
+        "_column_types _seeds _svg _validation _files _limits _threads _row_order _rounding",
         "_arrays _arrow_sizes",
         "numerics",
         "kernels",
@@ -21,14 +21,14 @@ ROOMS = {
         "losses",
         "functional",
         "linear",
-        "metrics noise datasets pages",
+        "features metrics noise",
         "labels",
         "risk loop",
-        "sets encoders",
+        "sets",
         "training",
-        "estimators review columns",
-        "tables integrations",
-        "cli",
+        "estimators",
+        "integrations",
+        "desk",
         "__main__",
     ),
     "mgce.numerics": ("budget exact exponential", "root", "implicit"),
@@ -101,7 +101,9 @@ ROOMS = {
         "certificate",
         "minimax parts",
     ),
-    "mgce.datasets": (
+    "mgce.features": ("card", "feature_files"),
+    "mgce.desk": ("files pages", "columns encoders", "review", "tables", "cli"),
+    "mgce.desk.files": (
         "excel_files file_kinds images separators splits vectors",
         "excel_sheets",
         "excel_tables reading",
@@ -109,9 +111,9 @@ ROOMS = {
         "table_files",
         "tables written_tables",
     ),
-    "mgce.pages": ("png svg web_page script_page",),
-    "mgce.review": ("keys draws rows_of_csv bounds cleaning", "decision_file", "suspect_file", "sheet"),
-    "mgce.encoders": ("card pictures", "encoder", "inputs feature_files libraries", "embedding"),
+    "mgce.desk.pages": ("png web_page script_page",),
+    "mgce.desk.review": ("keys draws rows_of_csv bounds cleaning", "decision_file", "suspect_file", "sheet"),
+    "mgce.desk.encoders": ("pictures", "encoder", "inputs libraries", "embedding"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
         "member_losses network settings",
@@ -126,14 +128,14 @@ ROOMS = {
         "boosting consensus_classifier fourier linear_cv suspects",
         "mlp",
     ),
-    "mgce.columns": (
+    "mgce.desk.columns": (
         "dates numbers copies embeddings",
         "unread",
         "texts",
         "kinds",
         "dependence notes",
     ),
-    "mgce.tables": (
+    "mgce.desk.tables": (
         "candidates predictions text_features",
         "rebuilt",
         "choice model",
@@ -148,7 +150,7 @@ ROOMS = {
         "report",
     ),
     "mgce.integrations": ("boosting cleanlab lightning onnx skorch transformers", "lightgbm xgboost"),
-    "mgce.cli": (
+    "mgce.desk.cli": (
         "changed_tables group env list_options network_options noise_options terminal",
         "inputs outputs progress table_options",
         "encoding",

@@ -12,7 +12,7 @@ def interrupted(name, *others):
         os.kill(os.getpid(), signal.SIGINT)
     return importing(name, *others)
 
-from mgce.cli.main import main
+from mgce.desk.cli.main import main
 builtins.__import__ = interrupted
 sys.argv = ["mgce", "fit", "none.csv", "--target", "y"]
 main()

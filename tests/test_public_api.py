@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import mgce
-import mgce.datasets
+import mgce.desk.files
 import mgce.estimators
 import mgce.labels
 import mgce.loop
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 INTEGRATIONS = sorted(path for path in (ROOT / "src/mgce/integrations").glob("*.py") if path.stem != "__init__")
 MODULES = [
     mgce,
-    *(mgce.datasets, mgce.estimators, mgce.functional, mgce.labels, mgce.loop, mgce.losses, mgce.metrics),
+    *(mgce.desk.files, mgce.estimators, mgce.functional, mgce.labels, mgce.loop, mgce.losses, mgce.metrics),
     *(mgce.noise, mgce.risk, mgce.sets),
 ]
 NAMES = [(module, name) for module in MODULES for name in module.__all__]
@@ -66,7 +66,7 @@ def test_type_checkers_import_a_name_from_where_python_does():
 @pytest.mark.nightly
 def test_type_checkers_see_every_public_name_and_submodule(tmp_path):
     lines = ["import mgce", *(f"reveal_type(mgce.{name})" for name in mgce.__all__)]
-    lines += ["reveal_type(mgce.metrics.ExpectedCalibrationError)", "reveal_type(mgce.datasets.load)"]
+    lines += ["reveal_type(mgce.metrics.ExpectedCalibrationError)", "reveal_type(mgce.desk.files.load)"]
     (tmp_path / "names.py").write_text("\n".join(lines))
     command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", tmp_path / "names.py"]
     output = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path).stdout
@@ -133,5 +133,5 @@ def test_the_public_names_of_an_integration_have_pages(path):
 def test_what_is_listed_is_there():
     public = {f"{module.__name__}.{name}" for module, name in NAMES}
     others = {"mgce.estimators.load", "mgce.estimators.save"}
-    others |= {f"mgce.datasets.images.{name}" for name in ("ImageDataset", "ImageFiles", "Images")}
+    others |= {f"mgce.desk.files.images.{name}" for name in ("ImageDataset", "ImageFiles", "Images")}
     assert not {name for name in LISTED - public - others if not name.startswith("mgce.integrations.")}

@@ -34,7 +34,7 @@ ALLOWED = {
     ("agreement.py", "{found.low:+.1f}"),
     ("agreement.py", "{found.high:+.1f}"),
     ("class_report.py", "{fit.certificate.noise_rate:.3g}"),
-    ("report.py", "{plan.delta:g}"),
+    ("report.py", "{fit.plan.delta:g}"),
     ("advantage.py", "{cell.noise_rate:g}"),
     ("compared.py", "{self.plan.noise_rate:g}"),
     ("comparison.py", "{row.noise_rate:g}"),

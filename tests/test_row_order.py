@@ -33,8 +33,8 @@ from mgce import (
     sets,
 )
 from mgce._row_order import content_order
-from mgce.cli.commands import COMMANDS
-from mgce.datasets import Table
+from mgce.desk.cli.commands import COMMANDS
+from mgce.desk.files import Table
 from mgce.estimators import stochastic
 from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
 from mgce.labels.confident import confident_labels
@@ -396,7 +396,7 @@ NO_ROWS = {
     ),
     *("Bounds", "EmptyUncertaintySetError", "LinearFit", "MinimaxRisk", "NoiseRateInterval", "RiskCertificate"),
     *("TransitionEstimate", "Interval", "ReliabilityCurve", "CorruptedLabels", "save", "load"),
-    *("datasets", "estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets"),
+    *("estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets"),
     *("env", "report"),  # versions, and records of finished runs
     "preset",  # names
     "prove_kernel",  # a device
@@ -410,11 +410,11 @@ ELSEWHERE = {
     "vocab_parallel_mgce_loss": "tests/losses: rows one by one, as mgce_loss, but in several processes",
     "fit": "tests/tables",
     "predict": "row by row: tests/tables",
-    "review": "tests/review/test_sheet.py",
+    "review": "tests/desk/review/test_sheet.py",
     "fit_shards": "tests/estimators/test_shards.py: folds follow the order of the rows",
     "train": "lab/tests/images/test_image_fit.py",
-    "embed": "row by row: tests/encoders/test_embedding.py",
-    "clean": "tests/cli/test_clean.py",
+    "embed": "row by row: tests/desk/encoders/test_embedding.py",
+    "clean": "tests/desk/cli/test_clean.py",
 }
 COMMANDS_HERE = {"certify", "compare"}
 

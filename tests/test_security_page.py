@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from mgce.datasets import table_files
-from mgce.encoders import feature_files
+from mgce.desk.files import table_files
+from mgce.features import feature_files
 
 ROOT = Path(__file__).parents[1]
 ROWS = re.findall(

@@ -5,11 +5,11 @@ import pytest
 
 from mgce import certify
 from mgce._validation import NAMES_IN_ERRORS, check_choice, check_fraction, listed, nearest, unknown_name
-from mgce.cli.noise_options import parse_rate
-from mgce.columns.kinds import Columns
-from mgce.datasets.table_files import require_column
+from mgce.desk.cli.noise_options import parse_rate
+from mgce.desk.columns.kinds import Columns
+from mgce.desk.files.table_files import require_column
+from mgce.desk.tables.fit import FitPlan, run
 from mgce.losses.presets import robust_loss
-from mgce.tables.fit import FitPlan, run
 
 
 @pytest.mark.parametrize(

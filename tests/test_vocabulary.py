@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mgce
-import mgce.datasets
+import mgce.desk.files
 import mgce.estimators
 import mgce.labels
 import mgce.loop
@@ -18,12 +18,12 @@ import mgce.metrics
 import mgce.noise
 import mgce.risk
 import mgce.sets
-from mgce.cli.commands import COMMANDS, Program
+from mgce.desk.cli.commands import COMMANDS, Program
 
 MODULES = (
     mgce,
     mgce.functional,
-    mgce.datasets,
+    mgce.desk.files,
     mgce.estimators,
     mgce.labels,
     mgce.loop,

@@ -8,7 +8,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 
 import mgce
-import mgce.datasets
+import mgce.desk.files
 import mgce.estimators
 import mgce.labels
 import mgce.loop
@@ -20,7 +20,7 @@ import mgce.sets
 MODULES = (
     mgce,
     mgce.functional,
-    mgce.datasets,
+    mgce.desk.files,
     mgce.estimators,
     mgce.labels,
     mgce.loop,

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from mgce.encoders import libraries
-from mgce.encoders.card import PICTURES
-from mgce.encoders.encoder import of_module
-from mgce.encoders.pictures import CentralSquare
+from mgce.desk.encoders import libraries
+from mgce.desk.encoders.encoder import of_module
+from mgce.desk.encoders.pictures import CentralSquare
+from mgce.features.card import PICTURES
 
 WIDTH = 6
 

@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
-    from mgce import datasets as datasets
     from mgce import estimators as estimators
     from mgce import functional as functional
     from mgce import labels as labels
@@ -36,7 +35,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.risk import certify as certify
 
 __version__ = "0.2.0"
-_ROOMS = ("datasets", "estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets")
+_ROOMS = ("estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets")
 _NAMES = {  # by the module that defines them; every other public name is in its room
     "mgce.estimators": ("ConsensusClassifier", "MGCEClassifier", "MGCEEmbeddingClassifier", "find_suspects"),
     "mgce.kernels.proof": ("prove_kernel",),

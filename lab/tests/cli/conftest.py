@@ -1,5 +1,5 @@
 """The fixtures of the commands of mgce: tables, and a run in an empty folder."""
 
-from cli.conftest import mgce, model_file, people, refuses, small_forests
+from desk.cli.conftest import mgce, model_file, people, refuses, small_forests
 
 __all__ = ["mgce", "model_file", "people", "refuses", "small_forests"]

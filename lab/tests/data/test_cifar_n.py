@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce_lab.data import cifar_n, load_images
 from mgce_lab.data.cifar_n import read_labels
 

@@ -9,8 +9,8 @@ import torch
 from PIL import Image, ImageOps
 from torch.utils.data import DataLoader
 
-from mgce.datasets import images
-from mgce.encoders.pictures import upright
+from mgce.desk.encoders.pictures import upright
+from mgce.desk.files import images
 from mgce_lab.data import image_folders, load_images
 
 

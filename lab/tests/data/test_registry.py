@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from mgce.datasets.text_tables import TextFormat
+from mgce.desk.files.text_tables import TextFormat
 from mgce_lab.data import IMAGE_NAMES, NAMES, citation, load, load_images
 
 ASKED = {"mnist", "fashion_mnist", "cifar10", "cifar100", "svhn", "tiny_imagenet", "webvision", "clothing1m"}
@@ -69,7 +69,7 @@ def run(program, *arguments):
 
 def test_import_brings_no_optional_module():
     program = (
-        "import sys, mgce.datasets; print(*{'pandas', 'scipy', 'sklearn', 'PIL', 'torchvision'} & set(sys.modules))"
+        "import sys, mgce.desk.files; print(*{'pandas', 'scipy', 'sklearn', 'PIL', 'torchvision'} & set(sys.modules))"
     )
     result = run(program)
     assert result.returncode == 0 and result.stdout.strip() == "", result.stderr
@@ -78,7 +78,7 @@ def test_import_brings_no_optional_module():
 def test_files_say_when_pillow_is_missing():
     program = (
         "import sys, pathlib, numpy; sys.modules['PIL'] = None\n"
-        "from mgce.datasets.images import ImageFiles\n"
+        "from mgce.desk.files.images import ImageFiles\n"
         "ImageFiles((pathlib.Path('x.jpg'),), numpy.zeros(1))[0]"
     )
     last = run(program).stderr.strip().splitlines()[-1]

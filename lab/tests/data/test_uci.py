@@ -4,7 +4,7 @@ import gzip
 import numpy as np
 import pytest
 
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
 from mgce_lab.data import load, uci
 
 

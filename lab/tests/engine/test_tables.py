@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.datasets import Table
+from mgce.desk.files import Table
 from mgce_lab.engine import tables
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.tables import TableRun

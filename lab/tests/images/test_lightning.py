@@ -23,7 +23,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from mgce import MGCELoss, functional, robust_loss
 from mgce._seeds import derived_generator
-from mgce.datasets.images import ImageFiles, Images
+from mgce.desk.files.images import ImageFiles, Images
 from mgce.metrics.evaluation import evaluate
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss

@@ -17,7 +17,7 @@ pytest.importorskip("tensorboard")
 from paper.image_runs import finished, settings_of, tiny
 
 from mgce._files import alone_in
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.cli.reproduce import reproduce
 from mgce_lab.data import image_folders, load_images

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss

@@ -6,7 +6,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from mgce.datasets.tables import make_table
+from mgce.desk.files.tables import make_table
 from mgce_lab.suite.cells import drawn
 from mgce_lab.suite.noises import NOISES, wrong_labels
 from mgce_lab.suite.opponents import OPPONENTS, probabilities

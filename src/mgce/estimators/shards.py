@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from mgce._validation import expected
-from mgce.encoders.feature_files import read_features
 from mgce.estimators.directions import Coordinates, Directions, SingleArray, basis, root_deviations
+from mgce.features.feature_files import read_features
 
 BLOCK_ROWS = 8192  # rows of a file that are read at once: 4,096 columns of them are 268 MB in float64
 

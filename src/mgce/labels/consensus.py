@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
+from mgce._column_types import cells_of, frame_of
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
-from mgce.datasets.column_types import cells_of, frame_of
 from mgce.labels.annotator_table import Annotator, annotator_table
 from mgce.labels.annotators import Annotations, AnnotatorModel, annotator_model
 from mgce.labels.doubtful import DoubtfulLabels

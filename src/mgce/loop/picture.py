@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mgce._svg import Axis, Series, chart
 from mgce.loop.validation import Epoch
-from mgce.pages.svg import Axis, Series, chart
 
 # Colours that people with any colour vision tell apart (Okabe and Ito).
 COLOURS = {"training": "#8a8a8a", "network": "#0072b2", "average": "#d55e00"}

@@ -1,8 +1,8 @@
 """List the commands of `mgce-lab`."""
 
 import mgce
-from mgce.cli import commands
-from mgce.cli.group import Commands, program
+from mgce.desk.cli import commands
+from mgce.desk.cli.group import Commands, program
 
 COMMANDS = {
     "reproduce": "Reproduce a table or figure of the paper, and show the paper's numbers beside the reproduced ones.",

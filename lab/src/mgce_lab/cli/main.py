@@ -1,6 +1,6 @@
 """Run the program `mgce-lab COMMAND`."""
 
-from mgce.cli.main import run
+from mgce.desk.cli.main import run
 
 
 def main() -> None:

@@ -13,16 +13,16 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import expected
-from mgce.cli.embedded import LABEL
-from mgce.cli.inputs import files_of
-from mgce.cli.network_options import Device, Threads, use_threads
-from mgce.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
-from mgce.cli.progress import steps_shown
-from mgce.cli.terminal import nothing_written_if_interrupted
-from mgce.review.draws import draw
-from mgce.review.suspect_file import check_overwritten
-from mgce.tables.listing import Listing, suspects_csv
-from mgce.tables.row_keys import row_keys
+from mgce.desk.cli.embedded import LABEL
+from mgce.desk.cli.inputs import files_of
+from mgce.desk.cli.network_options import Device, Threads, use_threads
+from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
+from mgce.desk.cli.progress import steps_shown
+from mgce.desk.cli.terminal import nothing_written_if_interrupted
+from mgce.desk.review.draws import draw
+from mgce.desk.review.suspect_file import check_overwritten
+from mgce.desk.tables.listing import Listing, suspects_csv
+from mgce.desk.tables.row_keys import row_keys
 from mgce_lab.cli.labelled_images import IMAGES, LABELS, SIZE, LabelledImages, check_size, read_arrays, read_folder
 from mgce_lab.images.image_fit import COLOURS, ImageFit, ImagePlan, fit_images
 

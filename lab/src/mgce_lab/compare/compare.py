@@ -15,9 +15,9 @@ from mgce import noise
 from mgce._row_order import content_order
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
-from mgce.columns.copies import copies
-from mgce.datasets import Table, preprocessor
-from mgce.datasets.splits import Rows, stratified_split
+from mgce.desk.columns.copies import copies
+from mgce.desk.files import Table, preprocessor
+from mgce.desk.files.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate

@@ -8,7 +8,7 @@ from typing import Any
 
 from mgce._files import to_json
 from mgce._machine import describe
-from mgce.datasets import Table
+from mgce.desk.files import Table
 from mgce_lab.compare.compare import Comparison
 from mgce_lab.engine import render, select
 

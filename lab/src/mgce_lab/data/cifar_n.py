@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._limits import check_zip
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce_lab.data.cifar import load_cifar10, load_cifar100
 from mgce_lab.data.sources import DataSource, Source, damaged
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from mgce.datasets.tables import Table, make_table
+from mgce.desk.files.tables import Table, make_table
 from mgce_lab.data.sources import DataSource, damaged
 
 COVERTYPE_ID, COVERTYPE_ROWS = 180, 110_393

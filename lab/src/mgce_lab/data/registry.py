@@ -12,11 +12,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from mgce._validation import check_choice, expected, nearest
-from mgce.datasets.images import ImageDataset, Images
-from mgce.datasets.table_files import SUFFIXES, is_table
-from mgce.datasets.tables import Table, read_table
-from mgce.datasets.text_tables import TextFormat
-from mgce.tables.known_table import bundled_table
+from mgce.desk.files.images import ImageDataset, Images
+from mgce.desk.files.table_files import SUFFIXES, is_table
+from mgce.desk.files.tables import Table, read_table
+from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.tables.known_table import bundled_table
 from mgce_lab.data import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
 from mgce_lab.data.sources import DataSource
 
@@ -66,7 +66,7 @@ def load(
     such files on GitHub, and openml/, the cache of scikit-learn.
 
     Args:
-        dataset: one of `NAMES`, or a path that ends in .csv or another of :data:`mgce.datasets.table_files.SUFFIXES`.
+        dataset: one of `NAMES`, or a path that ends in .csv or another of :data:`mgce.desk.files.table_files.SUFFIXES`.
         target: the column that contains the classes; required for a file, not allowed for a name.
         data_dir: the directory of the local copies; None for $MGCE_DATA_DIR, or ./data if that is not set.
         download: whether to download missing files into `data_dir`.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import read_at_most
-from mgce.datasets.tables import Table, make_table
+from mgce.desk.files.tables import Table, make_table
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mgce.datasets.tables import Table, make_table
+from mgce.desk.files.tables import Table, make_table
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 if TYPE_CHECKING:

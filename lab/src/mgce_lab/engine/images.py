@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from mgce._validation import not_installed
-from mgce.datasets.images import ImageDataset
+from mgce.desk.files.images import ImageDataset
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load_images
 from mgce_lab.engine import scratch
@@ -38,7 +38,7 @@ class ImageNetworkRun(ImageSettings, ABC):
     """The base class of runs on images: each run trains one network on one data set with one loss.
 
     Attributes:
-        dataset: a name that `mgce.datasets.load_images` accepts.
+        dataset: a name that `mgce.desk.files.load_images` accepts.
         noise_rate: fraction of the labels to corrupt.
         labels: name of the human labels to train on, for example "worst" for cifar10n; "" for other labels.
         seed: seed of the noise and the training.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mgce.pages import web_page
+from mgce.desk.pages import web_page
 from mgce_lab.engine.result import Result
 
 

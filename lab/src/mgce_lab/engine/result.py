@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mgce._text import printable
-from mgce.datasets import written_tables
+from mgce.desk.files import written_tables
 from mgce_lab.engine.summary import PLUS_MINUS
 
 SMOKE_SUFFIX = "-smoke"  # of the names of files that smoke runs leave
@@ -50,7 +50,7 @@ def smoke(result: Result) -> Result:
     """Return a result that is marked as a smoke run in its name, title, caption and rows.
 
     So nobody mistakes a miniature run for a result of the paper. The picture has to be marked when it is drawn, by
-    :func:`mgce.pages.png.stamp`.
+    :func:`mgce.desk.pages.png.stamp`.
     """
     return replace(
         result,

@@ -14,8 +14,8 @@ from torch import Tensor
 from mgce import noise
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
-from mgce.datasets import Table, preprocessor
-from mgce.datasets.splits import Rows, stratified_split
+from mgce.desk.files import Table, preprocessor
+from mgce.desk.files.splits import Rows, stratified_split
 from mgce.losses.presets import LOSSES
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
@@ -40,7 +40,7 @@ class TableRun(ABC):
     A run trains a group of networks for each seed, with one member for each loss.
 
     Attributes:
-        dataset: a name that `mgce.datasets.load` accepts.
+        dataset: a name that `mgce.desk.files.load` accepts.
         noise_rate: fraction of the labels of training and validation rows to corrupt.
         seeds: a seed for each group of networks, for its split, its noise and its training.
         members: pairs of method and beta, one for each network of a group. A method is the name of a loss in

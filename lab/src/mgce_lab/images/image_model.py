@@ -18,7 +18,7 @@ from mgce._limits import check_zip
 from mgce._seeds import derived_generator, derived_seed
 from mgce._text import printable
 from mgce._validation import expected
-from mgce.datasets.images import Images
+from mgce.desk.files.images import Images
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.protocol import evaluating, link_of
 from mgce_lab.images.convnet import ConvNet

@@ -20,7 +20,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
-from mgce.datasets.images import ImageDataset
+from mgce.desk.files.images import ImageDataset
 from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.images.image_classifier import ImageClassifier, best_epoch, read_checkpoint
@@ -148,7 +148,7 @@ def train_images(
 
     Args:
         settings: how to train.
-        dataset: images as returned by :func:`mgce.datasets.load_images`. Images in memory are moved to the device;
+        dataset: images as returned by :func:`mgce.desk.files.load_images`. Images in memory are moved to the device;
             images in files are read by worker processes.
         out: folder for `best.ckpt`, `last.ckpt`, `csv/version_*/metrics.csv` and `tensorboard/version_*/`. Each start
             creates a new version of the logs, which contains all epochs.

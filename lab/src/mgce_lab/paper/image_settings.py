@@ -14,7 +14,7 @@ NOISE_RATES = (0.0, 0.2, 0.4)
 # wrong, as are those of CIFAR-100.
 HUMAN: Mapping[str, str] = MappingProxyType({"cifar10n": "worst", "cifar100n": "noisy"})
 
-# By the data set's name in `mgce.datasets`. What the paper does not say is our choice, and stands behind "Ours".
+# By the data set's name in `mgce.desk.files`. What the paper does not say is our choice, and stands behind "Ours".
 PAPER: Mapping[str, ImageSettings] = MappingProxyType(
     {
         # Section 5.1, Tables 1 and 2, Figure 3.

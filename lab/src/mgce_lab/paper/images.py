@@ -12,7 +12,7 @@ from torch import Tensor
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, expected
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
 from mgce.training.member_losses import MemberLoss

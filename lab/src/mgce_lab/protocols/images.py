@@ -13,7 +13,7 @@ from mgce import noise
 from mgce._files import plain
 from mgce._seeds import derived_generator
 from mgce._validation import check_choice, check_count, check_fraction, expected
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mgce.pages.png import figure, literal, png, stamp
+from mgce.desk.pages.png import figure, literal, png, stamp
 from mgce_lab.engine.methods import Method, is_mgce
 
 Record = dict[str, Any]

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.pages.png import figure, literal, png, stamp
+from mgce.desk.pages.png import figure, literal, png, stamp
 from mgce_lab.engine.methods import Method, is_mgce
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.significance import tallies

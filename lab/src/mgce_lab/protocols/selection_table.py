@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mgce.pages.png import figure, png, stamp
+from mgce.desk.pages.png import figure, png, stamp
 from mgce_lab.engine.methods import Method
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.significance import Tally, tallies

@@ -26,10 +26,10 @@ from mgce_lab.soak import bombs, forged_models
 SECONDS = 60  # of the processor; on a busy machine it may take PATIENCE times as long
 PATIENCE = 5
 MODULES = (
-    "mgce.tables.model",
+    "mgce.desk.tables.model",
     "mgce_lab.data.cifar_n",
-    "mgce.datasets.table_files",
-    "mgce.encoders.feature_files",
+    "mgce.desk.files.table_files",
+    "mgce.features.feature_files",
     "pandas",
     "sklearn.tree",
     "scipy.io",
@@ -90,7 +90,7 @@ def _random_state() -> bytes:
 
 
 def _predict(path: Path) -> Any:
-    from mgce.tables.model import TableModel
+    from mgce.desk.tables.model import TableModel
 
     model = TableModel.load(path)
     return model.predict(model.columns.select(forged_models.frame()))
@@ -116,13 +116,13 @@ def _xz(path: Path) -> Any:
 
 
 def _table(path: Path) -> Any:
-    from mgce.datasets.table_files import read_frame
+    from mgce.desk.files.table_files import read_frame
 
     return read_frame(path, "table")
 
 
 def _features(path: Path) -> Any:
-    from mgce.encoders.feature_files import read_features
+    from mgce.features.feature_files import read_features
 
     return read_features(path)
 

@@ -62,14 +62,14 @@ def build(folder: Path) -> Path:
 def import_all() -> None:
     """Import what the commands need, once for all processes."""
     for name in (
-        "mgce.cli.main",
-        "mgce.cli.fit",
+        "mgce.desk.cli.main",
+        "mgce.desk.cli.fit",
         "mgce_lab.cli.compare",
         "mgce_lab.cli.reproduce",
         "mgce_lab.cli.report",
     ):
         importlib.import_module(name)
-    for name in ("mgce.cli.predict", "mgce.tables.fit", "matplotlib.backends.backend_agg", "joblib"):
+    for name in ("mgce.desk.cli.predict", "mgce.desk.tables.fit", "matplotlib.backends.backend_agg", "joblib"):
         importlib.import_module(name)
 
 
@@ -99,7 +99,7 @@ def run(arguments: Sequence[str], folder: Path, *, at: int = 0, full: bool = Fal
 def _child(arguments: Sequence[str], folder: Path, at: int, full: bool, user: int | None, said: int, send: int) -> None:
     code = 99
     try:
-        from mgce.cli.main import main
+        from mgce.desk.cli.main import main
 
         os.chdir(folder)
         os.dup2(said, 1)

@@ -41,8 +41,9 @@ def frame() -> Any:
 @cache
 def model() -> bytes:
     """Return the file of an average of every kind of classifier."""
-    from mgce.columns.kinds import Columns
-    from mgce.datasets.tables import preprocessor
+    from mgce.desk.columns.kinds import Columns
+    from mgce.desk.files.tables import preprocessor
+    from mgce.desk.tables.model import TableModel, row_prints
     from mgce.estimators import (
         MGCEBoostingClassifier,
         MGCEClassifier,
@@ -53,7 +54,6 @@ def model() -> bytes:
     )
     from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
-    from mgce.tables.model import TableModel, row_prints
 
     columns = Columns.of(frame(), "y")
     selected, labels = columns.select(frame()), columns.labels(frame())

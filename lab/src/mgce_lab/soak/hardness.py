@@ -39,12 +39,13 @@ counted. The quick tier is `pytest -m 'not slow and not nightly'`.
 def sections() -> list[str]:
     """Return the parts of the page, one of each kind of which there are results."""
     parts: list[str] = []
-    for kind, render in (("files", _files), ("faults", _faults), ("load", _load), ("mutants", _mutants)):
+    for kind, render in (("files", _files), ("faults", _faults), ("load", _load)):
         results = reliability.read(kind)
         if "after" in results:
-            parts += (
-                render(results["after"], results.get("before", {})) if kind == "mutants" else render(results["after"])
-            )
+            parts += render(results["after"])
+    results = reliability.read("mutants")
+    if "after" in results:
+        parts += _mutants(results["after"], results.get("before", {}))
     return parts
 
 

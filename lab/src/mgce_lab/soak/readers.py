@@ -50,10 +50,10 @@ def _frame() -> Any:
 def _models() -> list[bytes]:
     from sklearn.pipeline import Pipeline
 
-    from mgce.columns.kinds import Columns
-    from mgce.datasets.tables import preprocessor
+    from mgce.desk.columns.kinds import Columns
+    from mgce.desk.files.tables import preprocessor
+    from mgce.desk.tables.model import TableModel, row_prints
     from mgce.estimators import MGCEClassifier, MGCEMLPClassifier, MGCEVotingClassifier
-    from mgce.tables.model import TableModel, row_prints
 
     frame = _frame()
     columns = Columns.of(frame, "y", "id")
@@ -71,12 +71,12 @@ def _model_of_embeddings() -> bytes:
     """Return a model of a column of embeddings, which names their encoder."""
     from sklearn.pipeline import Pipeline
 
-    from mgce.columns.kinds import Columns
-    from mgce.datasets.table_files import accounted
-    from mgce.encoders.card import Card
+    from mgce.desk.columns.kinds import Columns
+    from mgce.desk.files.table_files import accounted
+    from mgce.desk.tables.model import TableModel, row_prints
+    from mgce.desk.tables.text_features import transformer
     from mgce.estimators import MGCEEmbeddingClassifier
-    from mgce.tables.model import TableModel, row_prints
-    from mgce.tables.text_features import transformer
+    from mgce.features.card import Card
 
     frame = accounted(_frame().assign(vector=RNG.normal(size=(40, 3)).tolist()))[0]
     columns = Columns.of(frame, "y", "id")
@@ -91,8 +91,8 @@ def _model_of_embeddings() -> bytes:
 @cache
 def _features() -> list[bytes]:
     """Return files of features, the first as `mgce embed` writes it."""
-    from mgce.encoders.card import Card
-    from mgce.encoders.feature_files import write_features
+    from mgce.features.card import Card
+    from mgce.features.feature_files import write_features
 
     X, card = RNG.normal(size=(5, 3)).astype(np.float32), Card("tiny:net", "texts", "ab" * 32, "none", 3)
     ours = _bytes_of(lambda path: write_features(path, [X], X.shape, "float32", [*"abcde"], card, ""), "f.npz")
@@ -100,7 +100,7 @@ def _features() -> list[bytes]:
 
 
 def _read_features(path: Path) -> float:
-    from mgce.encoders.feature_files import read_features
+    from mgce.features.feature_files import read_features
 
     return float(np.asarray(read_features(path).values).astype(float).sum())
 
@@ -109,10 +109,10 @@ def _model_of_text() -> bytes:
     """Return a model of a column of text beside one of numbers."""
     from sklearn.pipeline import Pipeline
 
-    from mgce.columns.kinds import Columns
+    from mgce.desk.columns.kinds import Columns
+    from mgce.desk.tables.model import TableModel, row_prints
+    from mgce.desk.tables.text_features import transformer
     from mgce.estimators import MGCEClassifier
-    from mgce.tables.model import TableModel, row_prints
-    from mgce.tables.text_features import transformer
 
     frame = _frame()[["x", "kind", "y"]]
     columns = Columns.of(frame, "y", text=["kind"])
@@ -153,8 +153,8 @@ def _estimators() -> list[bytes]:
 def _use_model(path: Path) -> Any:
     import pandas as pd
 
-    from mgce.datasets.vectors import vectors
-    from mgce.tables.model import TableModel
+    from mgce.desk.files.vectors import vectors
+    from mgce.desk.tables.model import TableModel
 
     model = TableModel.load(path)
     frame = _frame()
@@ -201,8 +201,8 @@ def _parquet() -> list[bytes]:
 
 
 def _read_frame(path: Path) -> Any:
-    from mgce.columns.kinds import Columns
-    from mgce.datasets.table_files import read_frame
+    from mgce.desk.columns.kinds import Columns
+    from mgce.desk.files.table_files import read_frame
 
     frame = read_frame(path, "table")
     return Columns.of(frame, frame.columns[-1]).select(frame)
@@ -274,7 +274,7 @@ def _images() -> list[bytes]:
 
 
 def _read_image(path: Path) -> Any:
-    from mgce.datasets.images import ImageFiles
+    from mgce.desk.files.images import ImageFiles
 
     return ImageFiles((path,), np.zeros(1, np.int64))[0]
 

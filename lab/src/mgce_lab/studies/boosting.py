@@ -22,7 +22,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import train_test_split
 
 from mgce import noise
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
 from mgce.integrations.lightgbm import MGCELGBMClassifier
 from mgce.integrations.xgboost import MGCEXGBClassifier
 from mgce_lab.data import load

@@ -83,12 +83,14 @@ def false_at_most(row: str, _: str) -> float:
     """Return in percent how often the bounds of a row of docs/certificates.md were false at most, at delta 0.05."""
     people = json.loads((RESULTS / "certificates" / "human-noise.json").read_text())["cells"]
     if "stated right" in row:
-        return 100 * max(cell[f"{name}: condition false"] for cell in people for name in ("rate", "T"))
+        return 100 * max(float(cell[f"{name}: condition false"]) for cell in people for name in ("rate", "T"))
     if row.startswith("300"):
-        return 100 * max(width["false"] for cell in people for width in cell["widths"] if width["looked up"] == 300)
+        return 100 * max(
+            float(width["false"]) for cell in people for width in cell["widths"] if width["looked up"] == 300
+        )
     cells = json.loads((RESULTS / "certificates" / "cells.json").read_text())
     own = {name: cell for name, cell in cells.items() if name.split("/")[0] in KINDS and name.endswith("/0.05")}
-    return 100 * max(cell["misses"] / cell["draws"] for cell in own.values() if cell["draws"])
+    return 100 * max(float(cell["misses"]) / int(cell["draws"]) for cell in own.values() if cell["draws"])
 
 
 def attempts(row: str, column: str) -> float:

@@ -19,10 +19,10 @@ import numpy as np
 import torch
 
 from mgce import MGCEEmbeddingClassifier
+from mgce.desk.review.bounds import share_left_sequence
+from mgce.desk.review.cleaning import clean_labels
 from mgce.labels.confident import confident_labels
 from mgce.labels.doubtful import right_class_probs
-from mgce.review.bounds import share_left_sequence
-from mgce.review.cleaning import clean_labels
 from mgce.risk import clopper_pearson_upper
 from mgce_lab.studies.cifar10n import features
 

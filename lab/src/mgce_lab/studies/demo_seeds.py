@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from mgce._machine import describe
-from mgce.cli.demo import NOISE_RATE
-from mgce.tables.fit import FitPlan, run
-from mgce.tables.known_table import FIRST, LABEL, found, known_table
+from mgce.desk.cli.demo import NOISE_RATE
+from mgce.desk.tables.fit import FitPlan, run
+from mgce.desk.tables.known_table import FIRST, LABEL, found, known_table
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import mgce
 from mgce import GCELoss, MGCEClassifier, MGCELoss
 from mgce._machine import describe
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
 from mgce.estimators import MGCEMLPClassifier
 from mgce.estimators.linear_cv import BETAS
 from mgce.training.ensemble import fit_ensemble

@@ -23,10 +23,10 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from mgce import noise
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
+from mgce.desk.tables.judging import judge
 from mgce.estimators import MGCEForestClassifier
 from mgce.labels.share import NoiseShare, noise_share
-from mgce.tables.judging import judge
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between

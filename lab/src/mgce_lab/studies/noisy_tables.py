@@ -24,7 +24,7 @@ from sklearn.neural_network import MLPClassifier
 
 from mgce import metrics, noise
 from mgce._machine import describe
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
 from mgce.estimators import MGCEClassifierCV, MGCEMLPClassifier
 from mgce_lab.data import load
 from mgce_lab.engine.lines import Lines

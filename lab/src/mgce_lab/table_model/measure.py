@@ -25,7 +25,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
-from mgce.datasets import preprocessor
+from mgce.desk.files import preprocessor
 from mgce_lab.data import load
 from mgce_lab.studies.unseen_tables import corrupted
 from mgce_lab.table_model.model import predict

@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from mgce._machine import describe
 from mgce._seeds import derived_generator, derived_seed
-from mgce.datasets.images import ImageDataset, Images
+from mgce.desk.files.images import ImageDataset, Images
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine.place import Place

@@ -1,0 +1,1 @@
+"""From files to models, suspects, pages and commands. The library imports nothing from here."""

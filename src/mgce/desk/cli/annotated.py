@@ -1,0 +1,91 @@
+"""Define the options of tables with several labels a row, and read such tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated as Typed
+
+import typer
+
+from mgce._validation import expected
+from mgce.desk.cli.embedded import LABEL as FOLDER
+from mgce.desk.cli.embedded import Source
+from mgce.desk.cli.list_options import parse_names
+from mgce.desk.files.table_files import read_accounted
+from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.tables.annotations import ANNOTATOR, LABEL, ROW, Annotated, annotated, of_columns, of_long_file
+from mgce.desk.tables.fit_plan import FitPlan
+
+TARGET = "consensus"  # the column of the consensus, unless --target names it
+LabelColumns = Typed[
+    str | None,
+    typer.Option(help="Columns with the labels of several annotators, separated by commas, instead of --target."),
+]
+AnnotationFile = Typed[
+    Path | None,
+    typer.Option(help="Table of further labels: columns row, annotator, label; a row is a number or a value of --id."),
+]
+
+
+@dataclass(frozen=True)
+class SeveralLabels:
+    """Where the labels of several annotators are: columns of the table, or a long file."""
+
+    columns: tuple[str, ...]
+    file: Path | None
+
+    @classmethod
+    def of(
+        cls, columns: str | None, file: Path | None, left_out: Mapping[str, object], is_folder: bool
+    ) -> SeveralLabels | None:
+        """Return where several labels are; None where the table has one label a row.
+
+        Args:
+            columns: names of columns, separated by commas.
+            file: the long file.
+            left_out: options that must be left out with several labels, with their values.
+            is_folder: whether the table is a folder of pictures.
+
+        Raises:
+            ValueError: if options contradict each other.
+        """
+        if columns is None and file is None:
+            return None
+        option = "annotations" if columns is None else "label_columns"
+        if columns is not None and file is not None:
+            raise ValueError(expected("annotations", "left out with label columns", str(file)))
+        if is_folder:
+            raise ValueError(expected(option, "left out for a folder of pictures", str(columns or file)))
+        for name, value in left_out.items():
+            if value is not None:
+                raise ValueError(expected(name, "left out with several labels a row", str(value)))
+        return cls(() if columns is None else parse_names(columns), file)
+
+    def read(self, source: Source, plan: FitPlan, form: TextFormat, jobs: int) -> Annotated:
+        """Find the consensus of a table's labels."""
+        if self.file is None:
+            return annotated(source.frame, plan, of_columns(source.frame, self.columns), [], jobs)
+        names = [ROW, ANNOTATOR, LABEL]
+        long, _ = read_accounted(self.file, "annotations", text=names, classes=[LABEL], form=replace(form, sheet=None))
+        rows = plan.columns(source.frame.assign(**{plan.target: ""})).row_names(source.frame)
+        labels, notes = of_long_file(long, rows)
+        return annotated(source.frame, plan, labels, notes, jobs)
+
+
+def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool) -> str:
+    """Return the column of the labels: a folder of classes and several labels a row have a name for it."""
+    if target is None and several is None and not by_folder:
+        raise ValueError(expected("target", "a column with the labels", target))
+    return target or (FOLDER if several is None else TARGET)
+
+
+def with_consensus(
+    several: SeveralLabels | None, source: Source, plan: FitPlan, form: TextFormat, jobs: int
+) -> tuple[Source, FitPlan, Annotated | None]:
+    """Return table and settings with the consensus of several labels a row as the target, if there are several."""
+    if several is None:
+        return source, plan, None
+    labelled = several.read(source, plan, form, jobs)
+    return replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes]), labelled.plan, labelled

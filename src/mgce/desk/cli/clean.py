@@ -1,0 +1,238 @@
+"""`mgce clean NAME.suspects.csv`: mend the labels of a table until few are wrong, with a proof."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from mgce._files import write_files
+from mgce._rounding import confidence_text, rounded_up
+from mgce._validation import expected
+from mgce.desk.cli.list_options import parse_names
+from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
+from mgce.desk.cli.review import ENDING
+from mgce.desk.files.written_tables import to_table_file
+from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
+from mgce.desk.review.decided_rows import check_classes, check_decided
+from mgce.desk.review.decision_file import DROP, ON_LOOKS, Decision, read_decisions, saved_as
+from mgce.desk.review.suspect_file import Suspect, read_suspects, some_suspects
+
+LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
+DELTA = 0.05  # the default
+REMEDY = "Name the file of suspects that was reviewed, and decisions as the page of `mgce review` saved them."
+
+
+def clean(
+    suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
+    at_most: Annotated[float, typer.Option(help="Largest share of wrong labels in the mended table.")] = 0.05,
+    checked: Annotated[
+        str | None, typer.Option(help="Files of decisions that the pages of `mgce review` saved, with commas between.")
+    ] = None,
+    drop_share: Annotated[
+        float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
+    ] = 0.0,
+    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA,
+    json_file: Json = None,
+    quiet: Quiet = False,
+    out: Annotated[
+        Path | None, typer.Option(help="File for the mended table: .csv, .xlsx or .parquet [NAME.mended.csv].")
+    ] = None,
+) -> None:
+    """Say which labels to look up, and write the mended table once few of its labels can be wrong.
+
+    Call it again after each review, with all decisions. First it asks for rows drawn at random, then for the rows whose
+    label is most doubtful. All other rows keep their label or take the suggestion of the model. The bound assumes
+    nothing of the wrong labels, nor of the model. It assumes that the decisions are right.
+    """
+    name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
+    table = out or suspects.parent / f"{name}.mended.csv"
+    check_table("out", table)
+    paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
+    written = {"json": json_file, "out": table}
+    check_outputs(written, [suspects, *paths])
+    read = read_suspects(suspects)
+    decided = _decided(read_decisions(*paths)[0], read) if paths else {}
+    # Each call asks for a page of its own, so that no decisions are overwritten.
+    page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
+    asked = suspects.parent / f"{page}{ENDING}.csv"
+    check_outputs({"suspects": asked, **written}, [suspects, *paths])
+    review = _Review.of(read, decided)
+    result = review.cleaned(at_most, drop_share, delta)
+    labels = review.mended(result)
+    skipped = review.n_skipped(labels)
+    wanted = {review.rows[row].key for row in np.flatnonzero(result.to_check).tolist()}
+    bounded = len(labels) - skipped
+    share = result.wrong_left / max(1, bounded) if result.is_done else None
+    document = {
+        "to_check": len(wanted),
+        "checked": len(review.found),
+        "kept": None if result.kept is None else int(result.kept.sum()),
+        "dropped": len(read) - len(labels),
+        "skipped": skipped,
+        "delta": delta,
+        "rows": len(labels) if result.is_done else None,
+        "wrong_at_most": share,
+    }
+    if share is None:
+        write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
+        command = _again(suspects, at_most, drop_share, delta, out, [*paths, asked.parent / saved_as(page, 0)])
+        said = _next_step(result, len(wanted), asked, command)
+    else:
+        write_files(table.parent, {table.name: _table(review.rows, labels, table)})
+        said = (
+            f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
+            f"{table} are wrong. {len(review.found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
+            f"and left out.{_on_skipped(skipped)} This assumes that the decisions are right, and that the file of "
+            "suspects was made before them."
+        )
+    write_json(json_file, document)
+    terminal(json_file, quiet).print(said, soft_wrap=share is None)  # a command is copied in one piece
+
+
+@dataclass(frozen=True)
+class _Review:
+    """The rows of a file of suspects that are not dropped, with the decisions on them."""
+
+    rows: list[Suspect]  # by key, so that the sample does not depend on how the file was sorted
+    decided: dict[int, Decision]  # by row
+
+    @classmethod
+    def of(cls, read: Sequence[Suspect], decided: Mapping[str, Decision]) -> _Review:
+        """Find the rows of the decisions.
+
+        Args:
+            read: all rows of the file.
+            decided: the decisions, by the key of their row.
+
+        Raises:
+            ValueError: if all rows are dropped.
+        """
+        # What was dropped before is in no sample.
+        rows = sorted((one for one in read if not one.is_dropped), key=lambda one: one.key)
+        if not rows:
+            raise ValueError(expected("suspects", "a file with rows that are not dropped", "none"))
+        return cls(rows, {row: decided[one.key] for row, one in enumerate(rows) if one.key in decided})
+
+    @property
+    def found(self) -> dict[int, bool]:
+        """Whether the proposed label of each looked-up row is wrong, by row; rows of earlier reviews are left out."""
+        return {
+            row: self.rows[row].proposal[0] != one.label
+            for row, one in self.decided.items()
+            if not self.rows[row].is_checked
+        }
+
+    def cleaned(self, at_most: float, drop_share: float, delta: float) -> Cleaning:
+        """Decide which labels to look up next, or bound how many are wrong."""
+        n = len(self.rows) - math.floor(drop_share * len(self.rows))
+        may = allowance(n, sum(not one.label for one in self.decided.values()), at_most, delta)
+        return clean_labels(
+            _doubt(self.rows),
+            self.found,
+            may.at_most,
+            drop=drop_share,
+            known=np.array([one.is_checked for one in self.rows]),
+            delta=may.delta,
+            sampled=may.sampled,
+        )
+
+    def mended(self, result: Cleaning) -> dict[int, str]:
+        """Return the label of each row of the mended table, by row; a skipped row keeps its given label."""
+        labels = {}
+        for row, one in enumerate(self.rows):
+            decision = self.decided.get(row)
+            if decision is None:
+                label = "" if result.dropped[row] else one.given if one.is_checked else one.proposal[0]
+            else:
+                label = decision.label or ("" if decision.decision == DROP else one.given)
+            if label:
+                labels[row] = label
+        return labels
+
+    def n_skipped(self, labels: Mapping[int, str]) -> int:
+        """Return how many rows of the mended table were skipped, which the bound leaves out."""
+        return sum(not one.is_settled for row, one in self.decided.items() if row in labels)
+
+
+def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str, Decision]:
+    """Return decisions by the key of their row.
+
+    Args:
+        decisions: the decisions, at most one for each row.
+        read: all rows of the file of suspects.
+
+    Raises:
+        ValueError: if a decision is on another row, on another given label, or for a label that is no class.
+    """
+    # A row that was reviewed before the file was written has its corrected label there.
+    unmended = {one.key for one in read if not one.is_checked}
+    place = "this file of suspects"
+    check_decided(decisions, {one.key: one.given for one in read}, place, REMEDY, unmended=unmended)
+    classes = {label for one in read for label in (one.given, one.suggested, one.alternative)}
+    check_classes(decisions, sorted(classes), place)
+    return {one.key: one for one in decisions}
+
+
+def _most(share: float, at_most: float) -> str:
+    """Return a bound that is at most `at_most`, rounded up, but not above what was asked for."""
+    return str(at_most) if float(rounded_up(share)) > at_most else rounded_up(share)
+
+
+def _rows(n: int) -> str:
+    """Return a number of rows with its verb."""
+    return f"{n:,} row{'' if n == 1 else 's'} {'was' if n == 1 else 'were'}"
+
+
+def _on_skipped(n: int) -> str:
+    """Say, if there are any, how many rows were skipped."""
+    return f" {_rows(n)} skipped: the given label stays, and is not among those bounded." if n else ""
+
+
+def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the place of each proposal in the order of doubt, shape (n,); equal ones share a place."""
+    places = {pair: place for place, pair in enumerate(sorted({one.proposal[1:] for one in every}))}
+    return np.array([places[one.proposal[1:]] for one in every], dtype=np.float64)
+
+
+def _again(
+    suspects: Path, at_most: float, drop_share: float, delta: float, out: Path | None, decisions: Sequence[Path]
+) -> str:
+    """Return the command that takes the decisions."""
+    options = ["--at-most", str(at_most)]
+    options += ["--drop-share", str(drop_share)] if drop_share else []
+    options += ["--delta", str(delta)] if delta != DELTA else []
+    options += [] if out is None else ["--out", str(out)]
+    return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
+
+
+def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> str:
+    """Say what to look up, and the commands for it."""
+    why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
+    review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
+    return f"Look up {n:,} rows, {why}. They are in {asked}. {ON_LOOKS} Do this next:\n  {review}\n  {command}"
+
+
+def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:
+    """Return the mended table as the content of a file, in the order of the table's lines where these are known."""
+    head = [name for name, _ in every[0].cells]
+    column = every[0].label_column or LABEL
+    while column in head:
+        column += "_"
+    order = sorted(labels, key=lambda row: (int(every[row].line or 0), every[row].key))
+    rows = [[*(value for _, value in every[row].cells), labels[row]] for row in order]
+    frame = pd.DataFrame(rows, columns=[*head, column], dtype=object)
+    return to_table_file(frame if table.suffix.lower() == ".csv" else frame.apply(_numbers), table)
+
+
+def _numbers(column: pd.Series[str]) -> pd.Series[Any]:
+    """Return a column of texts as numbers if these are written as exactly the same texts."""
+    numbers = pd.to_numeric(column, errors="coerce")
+    return numbers if numbers.map(str).tolist() == column.tolist() else column

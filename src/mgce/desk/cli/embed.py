@@ -1,0 +1,115 @@
+"""`mgce embed SOURCE --encoder NAME --out FILE`: turn pictures or texts into features by a pretrained encoder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+
+from mgce._validation import check_count, check_device, expected
+from mgce.desk.cli.encoding import embed_with_progress, loaded_encoder
+from mgce.desk.cli.inputs import files_of, files_of_encoder
+from mgce.desk.cli.network_options import Device, Threads, use_threads
+from mgce.desk.cli.option_groups import grouped
+from mgce.desk.cli.outputs import Quiet, check_outputs
+from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.cli.terminal import Terminal
+from mgce.desk.encoders.embedding import unread_pictures
+from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
+from mgce.desk.files.table_files import read_frame
+from mgce.desk.files.text_tables import TextFormat
+from mgce.features.card import SHOWN
+from mgce.features.feature_files import NPY, check_suffix, read_features, sidecar
+
+
+@grouped
+def embed(
+    *,
+    source: Annotated[Path, typer.Argument(help=f"A folder of pictures; or a table of texts or of files. {TABLE}")],
+    out: Annotated[Path, typer.Option(help="File for the features: .npy, .npz, .parquet or .safetensors.")],
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help=f"{BUILT_IN}, a local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
+            "a local folder or a name on a hub, from which the library may download it."
+        ),
+    ] = BUILT_IN,
+    column: Annotated[
+        str | None, typer.Option(help="Column of a table: texts, or files of pictures seen from the table's folder.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Column that names the rows [of pictures the file, of texts the row's number].")
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="I/N: encode part I of N only, and write it to OUT's name with -I-of-N.")
+    ] = None,
+    batch: Annotated[int, typer.Option(help="Pictures or texts that go through the network together.")] = 32,
+    half: Annotated[
+        bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
+    ] = False,
+    threads: Threads = None,
+    device: Device = "cpu",
+    form: Form,
+    quiet: Quiet = False,
+) -> None:
+    """Turn pictures or texts into features by a pretrained encoder.
+
+    The network is used as it is: nothing is trained. The file names the encoder, the checksum of its weights, its
+    preprocessing and the rows; `mgce fit --embeddings` takes it. A command that was stopped goes on where it was, and
+    writes the same bytes. Features that are there already, of the same inputs, are kept.
+    """
+    check_count("batch", batch, minimum=1)
+    use_threads(threads)
+    check_device(device)
+    check_suffix("out", out)
+    number, parts = _shard(shard)
+    if shard is not None:
+        out = out.with_name(f"{out.stem}-{number}-of-{parts}{out.suffix}")
+    written = {"out": [out, *[sidecar(out)] * (out.suffix.lower() == NPY)]}
+    check_outputs(written, [*files_of(source), *files_of_encoder(encoder)])
+    inputs = _inputs(source, column, id, form)
+    check_outputs(written, [item for item in inputs.items if isinstance(item, Path)])  # those that a table names too
+    inputs = inputs.part(number, parts)
+    check_kind(encoder, inputs.kind)
+    if not len(inputs):
+        raise ValueError(expected("shard", "of no more parts than there are rows", shard))
+    console = Terminal(quiet=quiet)
+    start = monotonic()
+    loaded = loaded_encoder(encoder, inputs.kind, device=device, half=half)
+    made = embed_with_progress(console, loaded, inputs, out, batch=batch, half=half)
+    names = read_features(out).names
+    lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())
+    console.print_notes([*inputs.notes, *notes])
+    took = f"Took {monotonic() - start:.0f} s." if made else "They were there already."
+    console.print(
+        f"{len(inputs) - len(lost):,} {inputs.kind} by {loaded.card.name}, weights {loaded.card.checksum[:SHOWN]}: "
+        f"{loaded.card.width:,} features each are in {out}. {took}"
+    )
+
+
+def _inputs(source: Path, column: str | None, id: str | None, form: TextFormat) -> Inputs:
+    """Return what is to be encoded: the pictures of a folder, or a column of a table."""
+    if source.is_dir():
+        for option, name in (("column", column), ("id", id)):
+            if name is not None:
+                raise ValueError(expected(option, "left out for a folder of pictures", name))
+        return Inputs.of_folder(source)
+    if column is None:
+        raise ValueError(expected("column", "a column of the table, with texts or files of pictures", column))
+    named = [column] if id is None else [column, id]
+    frame = read_frame(source, "source", text=named, form=form)
+    return Inputs.of_column(frame, column, source.parent, id)
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    """Return the part and the number of parts that a text like 2/8 states; all of one part for None."""
+    if text is None:
+        return 1, 1
+    found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise ValueError(expected("shard", "a part and the number of parts, such as 1/8 to 8/8", text))
+    return int(found[1]), int(found[2])

@@ -1,0 +1,166 @@
+"""`mgce fit TABLE --target COLUMN`: fit a robust classifier to a table, with a certificate and a report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mgce._files import write_files
+from mgce._validation import expected
+from mgce.desk.cli.annotated import SeveralLabels, target_of, with_consensus
+from mgce.desk.cli.embedded import Source, read_folder, read_source
+from mgce.desk.cli.fit_files import FitFiles
+from mgce.desk.cli.fit_options import TARGET, Labels, Settings, Written
+from mgce.desk.cli.fit_printed import print_fit
+from mgce.desk.cli.inputs import files_of, files_of_encoder, files_of_features
+from mgce.desk.cli.list_options import parse_names
+from mgce.desk.cli.option_groups import grouped, typed
+from mgce.desk.cli.outputs import terminal, write_json
+from mgce.desk.cli.progress import steps_shown
+from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.cli.terminal import nothing_written_if_interrupted
+from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.files.table_files import table_name
+from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.review.decision_file import read_decisions
+from mgce.desk.tables import report
+from mgce.desk.tables.fit import About, TableFit, run
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.summary import summary
+from mgce.desk.tables.suspects_report import next_steps
+
+MENDED = "mended"  # the end of the name of a mended table, as `mgce fit` and `mgce clean` write it: NAME.mended.csv
+
+
+@grouped
+def fit(
+    *,
+    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder of pictures.")],
+    target: Annotated[str | None, typer.Option(help=TARGET)] = None,
+    settings: Settings,
+    labels: Labels,
+    checked: Annotated[
+        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
+    ] = None,
+    form: Form,
+    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1,
+    written: Written,
+) -> TableFit:
+    """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
+
+    Columns may be numbers, dates, categories or text, with missing values. Models are chosen and averaged on the
+    training rows; the average is certified and calibrated on the rows held out. Then the average is fitted once more,
+    to all rows, and saved. Writes the model, an HTML report, and NAME.suspects.csv: all rows, the most suspect label
+    first. In CSV files, a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, a
+    person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
+    labels.
+    """
+    read = _Input(table, labels, form)
+    several = SeveralLabels.of(
+        labels.label_columns,
+        labels.annotations,
+        {"cleaned": written.cleaned, "mended": written.mended},
+        read.is_folder,
+    )
+    plan = settings.plan(target_of(target, several, read.is_folder and labels.target_file is None))
+    reviewed = () if checked is None else parse_names(checked)
+    files = FitFiles.of(written, table, several is not None, read.is_folder)
+    files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)])
+    written.check(reviewed)
+    if jobs == 0 or jobs < -1:
+        raise ValueError(expected("jobs", "a positive number, or -1", jobs))
+    decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
+    console = terminal(written.json_file, written.quiet)
+    start = monotonic()
+    with nothing_written_if_interrupted(console):
+        source = read.source(console, plan, several, files.features)
+        source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), form, jobs)
+        about = About(
+            source.reading,
+            decisions,
+            source.card,
+            None if labelled is None else labelled.consensus,
+            source.notes,
+            _on_replaced(replaced),
+            _caution(table),
+        )
+        with steps_shown(console, "Fitting") as told:
+            result = run(source.frame, plan, told, jobs, about)
+        given = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels)]
+        given += [] if written.out is None else ["--out", str(written.out)]
+        steps = next_steps(result, str(table), str(files.model), reviewed, given)
+        contents = files.contents(result, table.name, written.suspects, steps, labelled)
+    write_files(files.model.parent, contents)
+    marked = files.write_changed(result, source.frame, read.labels_file, form, formulas=written.formulas)
+    facts = {"headline": report.headline(result), "table": table.name, "files": [*contents]}
+    write_json(written.json_file, {**facts, **summary(result, marked)})
+    print_fit(console, result, steps, marked)
+    console.print(f"Took {monotonic() - start:.0f} s. {files}")
+    return result  # to other commands that run this one; the command line leaves it
+
+
+@dataclass(frozen=True)
+class _Input:
+    """What the command reads: a table, or a folder of pictures that may have a table of their labels."""
+
+    table: Path
+    labels: Labels
+    form: TextFormat
+
+    def __post_init__(self) -> None:
+        self.labels.check(self.is_folder)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder of pictures."""
+        return self.table.is_dir()
+
+    @property
+    def files(self) -> list[Path | None]:
+        """The files that are read; None for an option that was left out."""
+        others = [*files_of_features(self.labels.embeddings), *files_of_encoder(self.labels.encoder)]
+        return [*files_of(self.table), self.labels.target_file, *others]
+
+    @property
+    def labels_file(self) -> Path:
+        """The table that the labels are in, or the folder whose folders are the labels."""
+        return self.labels.target_file or self.table
+
+    def source(self, console: Console, plan: FitPlan, several: SeveralLabels | None, features: Path) -> Source:
+        """Return the table, with the features of pictures or its embeddings.
+
+        Args:
+            console: shows the progress.
+            plan: the settings of the fit.
+            several: where several labels a row are, if there are any.
+            features: the file for the features of pictures.
+        """
+        labels = self.labels
+        if self.is_folder:
+            encoder = labels.encoder or BUILT_IN
+            return read_folder(
+                console, self.table, labels.target_file, plan.target, self.form, plan.id, encoder, features
+            )
+        classes = [plan.target] if several is None else several.columns
+        named = [name for name in (plan.id, plan.groups, *plan.text, *plan.category) if name is not None]
+        return read_source(self.table, [*classes, *named], classes, self.form, labels.embeddings, plan.id)
+
+
+def _on_replaced(n: int) -> list[str]:
+    """Return a note if decisions were replaced by later ones."""
+    return [f"{n:,} {'decision was' if n == 1 else 'decisions were'} replaced by a later one."] if n else []
+
+
+def _caution(table: Path) -> str:
+    """Return sentences on what the figures of a mended table do not say; "" for another table, by its name."""
+    if table_name(table).split(".")[-1].lower() != MENDED:
+        return ""
+    return (
+        f"The labels of {table.name} are mended, by its name. Agreement with mended labels is not accuracy. Fit the "
+        "table of before with --checked instead."
+    )

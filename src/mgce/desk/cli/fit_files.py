@@ -1,0 +1,154 @@
+"""The files that `mgce fit` writes: the model, its report, lists of rows, and changed copies of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from mgce._files import write_files
+from mgce._machine import describe
+from mgce.desk.cli.changed_tables import changed_table
+from mgce.desk.cli.fit_options import Written
+from mgce.desk.cli.outputs import check_outputs, check_table
+from mgce.desk.columns.embeddings import COLUMN
+from mgce.desk.encoders.pictures import thumbnail
+from mgce.desk.files.table_files import table_name
+from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.review.suspect_file import PICTURE, check_overwritten
+from mgce.desk.tables import report
+from mgce.desk.tables.annotations import Annotated
+from mgce.desk.tables.fit import TableFit
+from mgce.desk.tables.listing import suspects_csv
+from mgce.desk.tables.suspects_report import WORST
+
+
+@dataclass(frozen=True)
+class FitFiles:
+    """Paths of the files that the command writes: model, report and lists in one folder, and changed tables."""
+
+    model: Path
+    cleaned: Path | None
+    mended: Path | None
+    several: bool = False  # whether the table has several labels a row, so that their consensus is written
+    of_pictures: bool = False  # whether it is a folder of pictures, so that their features are written
+
+    @classmethod
+    def of(cls, written: Written, table: Path, several: bool, of_pictures: bool) -> FitFiles:
+        """Return the paths that the options name, or the name of the table."""
+        model = written.out or Path(f"{table_name(table)}.mgce")
+        return cls(model, written.cleaned, written.mended, several, of_pictures)
+
+    @property
+    def report(self) -> Path:
+        """The path of the HTML report, beside the model."""
+        return self.model.with_suffix(".html")
+
+    @property
+    def features(self) -> Path:
+        """The path of the features of a folder of pictures."""
+        return self.model.with_suffix(".features.npz")
+
+    @property
+    def suspects(self) -> Path:
+        """The path of the CSV file that lists all rows, the most suspect label first."""
+        return self.model.with_suffix(".suspects.csv")
+
+    @property
+    def consensus(self) -> Path:
+        """The path of the CSV file of the consensus of several labels a row."""
+        return self.model.with_suffix(".consensus.csv")
+
+    @property
+    def beside(self) -> list[Path]:
+        """The paths of the files beside the model that every fit to such a table writes."""
+        return [self.report, self.suspects, *[self.consensus] * self.several, *[self.features] * self.of_pictures]
+
+    def check(self, json_file: Path | None, read: Iterable[Path | None]) -> None:
+        """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input.
+
+        Args:
+            json_file: the file for the results as JSON, if there is one.
+            read: the files that the command reads; None for an option that was left out.
+        """
+        changed = {"cleaned": self.cleaned, "mended": self.mended}
+        check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
+        check_outputs({"out": [self.model, *self.beside], **changed, "json": json_file}, read)
+        check_overwritten("out", self.suspects)
+        for option, path in changed.items():
+            if path is not None:
+                check_table(option, path)
+
+    def contents(
+        self,
+        result: TableFit,
+        table: str,
+        n_suspects: int,
+        steps: Mapping[str, str],
+        labelled: Annotated | None = None,
+    ) -> dict[str, bytes]:
+        """Return the content of the model, the report and the files of suspects and consensus, by file name."""
+        pictures = _thumbnails(result, self.model.parent)
+        page = report.page(result, table, self.model.name, describe(), n_suspects, steps, pictures)
+        return {
+            **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
+            self.model.name: result.model.to_bytes(),
+            self.report.name: page,
+            self.suspects.name: suspects_csv(result.judgement, result.row_names, result.listing),
+        }
+
+    def write_changed(
+        self, result: TableFit, frame: pd.DataFrame, table: Path, form: TextFormat, *, formulas: bool
+    ) -> list[str]:
+        """Write the changed tables, and return notes on their cells.
+
+        Args:
+            result: the fit.
+            frame: the table that was read.
+            table: the file of the table.
+            form: of a text file.
+            formulas: whether to write cells as they are, even if a spreadsheet would run them.
+        """
+        notes = []
+        for path, rows, labels in self._changed(result):
+            cells = frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
+            content, marked = changed_table(
+                table, cells, rows, labels, result.plan.target, path, form, formulas=formulas
+            )
+            write_files(path.parent, {path.name: content})
+            notes += marked
+        return notes
+
+    def _changed(self, result: TableFit) -> list[tuple[Path, list[int], Mapping[int, str]]]:
+        """Return for each changed table its path, the numbers of the rows to remove, and new labels by row number."""
+        changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
+        labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
+        dropped = [] if result.checked is None else result.checked.dropped
+        if self.cleaned is not None:
+            wrong = result.row_names.index[result.judgement.is_issue].tolist()
+            changed.append((self.cleaned, sorted({*wrong, *dropped}), labels))
+        if self.mended is not None:
+            changed.append((self.mended, dropped, labels))
+        return changed
+
+    def __str__(self) -> str:
+        more = [
+            (self.several, f"The consensus of the labels, the most doubtful first, is in {self.consensus}."),
+            (self.cleaned, f"The rows whose label does not look wrong are in {self.cleaned}."),
+            (self.mended, f"The table with all decisions is in {self.mended}."),
+        ]
+        said = (
+            f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
+            f"label first, in {self.suspects}."
+        )
+        return " ".join([said, *(sentence for written, sentence in more if written)])
+
+
+def _thumbnails(result: TableFit, folder: Path) -> dict[int, bytes]:
+    """Return small pictures of the most suspect rows, by row; none where the table has no column of pictures."""
+    cells = result.listing.cells
+    if PICTURE not in cells.columns:
+        return {}
+    return {row: thumbnail(folder / str(cells[PICTURE].iloc[row])) for row in result.judgement.suspects(WORST).tolist()}

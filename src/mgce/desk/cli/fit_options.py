@@ -1,0 +1,142 @@
+"""Declare the options of `mgce fit`, in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgce._validation import check_count, expected
+from mgce.desk.cli.annotated import AnnotationFile, LabelColumns
+from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
+from mgce.desk.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
+from mgce.desk.cli.outputs import Json, Quiet
+from mgce.desk.cli.table_options import Category, Drop, Text, columns_of
+from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.tables.fit_plan import FitPlan
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that a plan is made of, but for the target."""
+
+    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None
+    drop: Drop = None
+    groups: Annotated[
+        str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
+    ] = None
+    time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None
+    holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25
+    seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0
+    text: Text = None
+    category: Category = None
+    model: Annotated[
+        str,
+        typer.Option(
+            help="auto: the average of those of the following that do well on training rows. forest: decision trees. "
+            "boosting: of trees, on corrected labels. linear: convex, quick. fourier: convex, for classes that no "
+            "plane separates. mlp: a neural network."
+        ),
+    ] = "auto"
+    beta: Annotated[str, typer.Option(help="A number in [1, inf], or cv: chosen by accuracy on training rows.")] = "cv"
+    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
+    noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
+    coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9
+    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05
+    budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0
+    metric: Annotated[
+        str,
+        typer.Option(help="accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."),
+    ] = "accuracy"
+
+    def plan(self, target: str) -> FitPlan:
+        """Return the settings of a fit with this column of labels.
+
+        Raises:
+            ValueError: if an option is out of range.
+        """
+        parsed = {
+            "drop": columns_of(self.drop),
+            "text": tuple(self.text or ()),
+            "category": tuple(self.category or ()),
+            "beta": _beta(self.beta),
+            "noise_rate": parse_rate(self.noise_rate),
+        }
+        return FitPlan(**{**vars(self), **parsed, "target": target})
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The options on where the labels and the features of rows are, beside the table."""
+
+    label_columns: LabelColumns = None
+    annotations: AnnotationFile = None
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None
+    target_file: Annotated[
+        Path | None,
+        typer.Option(help="Table of the labels of a folder of pictures, with their paths [the folders are classes]."),
+    ] = None
+    encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures [{BUILT_IN}].")] = None
+
+    def check(self, is_folder: bool) -> None:
+        """Check that options for a table were left out for a folder, and the other way round.
+
+        Raises:
+            ValueError: if they were not.
+        """
+        of_folders = {"target_file": self.target_file, "encoder": self.encoder}
+        for option, value in ({"embeddings": self.embeddings} if is_folder else of_folders).items():
+            if value is not None:
+                what = "left out for a folder of pictures" if is_folder else "given with a folder of pictures"
+                raise ValueError(expected(option, what, str(value)))
+
+
+@dataclass(frozen=True)
+class Written:
+    """The options on what is written and printed."""
+
+    suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50
+    cleaned: Annotated[
+        Path | None,
+        typer.Option(help="File for the table without the rows whose label looks wrong: .csv, .xlsx or .parquet."),
+    ] = None
+    mended: Annotated[
+        Path | None, typer.Option(help="File for the table with the decisions of --checked: .csv, .xlsx or .parquet.")
+    ] = None
+    formulas: Annotated[
+        bool,
+        typer.Option(
+            "--formulas",
+            help="Write cells of --cleaned and --mended as they are, even if a spreadsheet would run them.",
+        ),
+    ] = False
+    json_file: Json = None
+    quiet: Quiet = False
+    out: Annotated[
+        Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .mgce].")
+    ] = None
+
+    def check(self, reviewed: tuple[str, ...]) -> None:
+        """Check the options before anything is fitted, given the files of decisions.
+
+        Raises:
+            ValueError: if an option is not as its help describes it.
+        """
+        if self.mended is not None and not reviewed:
+            raise ValueError(expected("mended", "given with decisions, see --checked", str(self.mended)))
+        check_count("suspects", self.suspects, minimum=0)
+
+
+TARGET = f"Column with the labels [of a folder of classes: {LABEL}]."
+
+
+def _beta(text: str) -> float | None:
+    """Return the beta that a text states: a number, or None for "cv"."""
+    if text == "cv":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(expected("beta", "a number in [1, inf] or 'cv'", text)) from None

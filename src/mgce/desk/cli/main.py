@@ -1,0 +1,49 @@
+"""Run the program `mgce COMMAND`: the entry point of the command line."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+from mgce._files import NO_ROOM
+from mgce.desk.cli.interrupt import one_line_if_interrupted
+
+
+def main() -> None:
+    """Run the command line of `mgce`."""
+    run("mgce.desk.cli.commands")
+
+
+def run(commands: str) -> None:
+    """Run the program `app` of a module; an error in the input prints one sentence, and exits with code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # Show characters that the encoding cannot write as \u0434: that of a pipe on Windows lacks most letters.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    for package in ("pandas", "rich", "typer"):
+        if find_spec(package) is None:
+            from mgce._validation import not_installed
+
+            sys.stderr.write(f"Error: {not_installed('the command line needs', package, 'cli')}\n")
+            sys.exit(2)
+    with one_line_if_interrupted():
+        from mgce._text import printable
+
+        app = import_module(commands).app
+
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # here, where a full disk is still said
+    except (ValueError, OSError) as error:
+        said = str(error)
+        # Files are named where they are written: what has no name is the output of a command.
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            said += ": standard output"
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python tries once more when it ends
+        sys.stderr.write(f"Error: {printable(said)}\n")
+        sys.exit(2)

@@ -1,0 +1,148 @@
+"""`mgce predict MODEL TABLE`: classify new rows; write predicted classes with their probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import pandas as pd
+import typer
+
+from mgce._files import write_files
+from mgce._validation import expected
+from mgce.desk.cli.embedded import EMBEDDINGS, read_new
+from mgce.desk.cli.inputs import files_of, files_of_encoder, files_of_features
+from mgce.desk.cli.option_groups import grouped
+from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
+from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.columns.kinds import unlike_their_column
+from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.files.table_files import frame_as_written, is_table, is_text_file, table_name
+from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.files.written_tables import to_table_file
+from mgce.desk.tables.model import TableModel, predictions_frame
+
+DIGITS = 6  # significant digits of probabilities in a CSV file
+
+
+@grouped
+def predict(
+    *,
+    model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written.")],
+    table: Annotated[
+        Path,
+        typer.Argument(
+            help=f"{TABLE} It needs the columns that the model was fitted to. Or a file of features, or a folder of "
+            "pictures."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [TABLE's name-predictions.csv].")
+    ] = None,
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
+    ] = False,
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
+    clean_probs: Annotated[
+        bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
+    ] = False,
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
+    ] = False,
+    formulas: Annotated[
+        bool,
+        typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
+    ] = False,
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
+    encoder: Annotated[
+        str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")
+    ] = None,
+    form: Form,
+    json_file: Json = None,
+    quiet: Quiet = False,
+) -> None:
+    """Predict the classes of the rows of a table.
+
+    Writes a table: the id of each row, or its number from 1; the predicted class; h, the minimax probability with which
+    the model predicts this class; and p, the estimated probability that the label is this class. p is calibrated to
+    labels as noisy as those of the training rows. In a CSV file, an id or class that begins like a spreadsheet formula
+    (=, +, -, @) and is not a number gets an apostrophe in front.
+    """
+    out = out or Path(f"{table_name(table)}-predictions.csv")
+    read = [model, *files_of(table), *files_of_features(embeddings), *files_of_encoder(encoder)]
+    check_outputs({"out": out, "json": json_file}, read)
+    check_table("out", out)
+    fitted = TableModel.load(model)
+    console = terminal(json_file, quiet)
+    source = read_new(console, fitted, table, fitted.columns.text, (), form, embeddings, encoder)
+    frame = source.frame
+    fitted.require_room(len(frame))
+    selected = fitted.columns.select(frame)
+    predictions = fitted.predict(selected)
+    names = fitted.columns.row_names(frame)
+    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
+    if keep_columns:
+        result = _beside(result, _other_columns(table, frame, fitted, out, form))
+    digits = None if keep_columns else DIGITS
+    write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=formulas)})
+    notes = [
+        *source.all_notes,
+        *unlike_their_column(frame, selected, fitted.columns.kinds),
+        *fitted.unseen(selected),
+    ]
+    counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
+    unsure = int((predictions.p.max(1) < 0.5).sum())
+    found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
+    write_json(json_file, found)
+    if clean_probs:
+        console.print(str(fitted.right_labels))
+    if sets:
+        console.print(str(fitted.sets))
+    console.print_notes(notes)
+    console.print(_summary(counts, out, unsure))
+
+
+def _summary(counts: Mapping[str, int], out: Path, unsure: int) -> str:
+    """Say how many rows were classified as what, and what is in the file.
+
+    Args:
+        counts: numbers of rows by predicted class.
+        out: the file.
+        unsure: number of rows in which no class is likelier than not.
+    """
+    by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
+    return (
+        f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. There, p is the estimated probability that the "
+        "label is the predicted class, and h is the probability with which the model predicts the class."
+        f"{_on_unsure(unsure)}"
+    )
+
+
+def _on_unsure(n: int) -> str:
+    """Say, if there are any, in how many rows no class is likelier than not."""
+    rows = "1 row" if n == 1 else f"{n:,} rows"
+    return f" In {rows}, p is below 0.5 for every class: do not rely on these predictions." if n else ""
+
+
+def _other_columns(table: Path, frame: pd.DataFrame, fitted: TableModel, out: Path, form: TextFormat) -> pd.DataFrame:
+    """Return the columns that are written beside predictions: from text file to text file as they are written."""
+    as_written = out.suffix.lower() == ".csv" and is_table(table) and is_text_file(table)
+    columns = frame_as_written(table, form) if as_written else frame
+    return columns.drop(columns=fitted.columns.kinds if fitted.columns.width else [])
+
+
+def _beside(result: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return predictions behind the columns of the table that they are of; the names of the rows stand first, once.
+
+    Numbers of the predictions are rounded as in a file without these columns. All other cells are as they were read.
+
+    Raises:
+        ValueError: if the table has a column of the same name as one of the predictions.
+    """
+    name, *added = result.columns
+    both = [column for column in added if column in frame.columns]
+    if both:
+        raise ValueError(expected("keep_columns", f"left out for a table with a column {both[0]!r}", "given"))
+    rounded = result.iloc[:, 1:].map(lambda cell: float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell)
+    return pd.concat([result.iloc[:, :1], frame.drop(columns=name, errors="ignore"), rounded], axis=1)

@@ -1,0 +1,103 @@
+"""`mgce review NAME.suspects.csv`: write an HTML page on which a person reviews suspect labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mgce._files import write_files
+from mgce._validation import check_count, expected
+from mgce.desk.cli.outputs import Quiet, check_outputs
+from mgce.desk.cli.terminal import Terminal
+from mgce.desk.review.decision_file import ON_LOOKS, saved_as
+from mgce.desk.review.sheet import Shown, check_column, chosen, is_page_of_others, read_pictures, sheet, small_pictures
+from mgce.desk.review.suspect_file import PICTURE, Suspect, read_suspects
+
+ENDING = ".suspects"
+
+
+def review(
+    suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
+    most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
+    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100,
+    image: Annotated[
+        str | None,
+        typer.Option(
+            help="Column with image files, relative to the folder of the file of suspects [the column "
+            f"{PICTURE} of small pictures, which mgce fit writes for a folder]."
+        ),
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
+    quiet: Quiet = False,
+    out: Annotated[Path | None, typer.Option(help="File for the page [NAME.review.html].")] = None,
+) -> None:
+    """Write an HTML page on which you review suspect labels with the keyboard.
+
+    The page is one HTML file that needs no server and reaches no network. For each row, keep the label, choose the
+    suggested or another class, drop the row, or skip it; every step can be undone. The browser keeps the decisions when
+    it is closed, and the page saves them as NAME.decisions.csv for `mgce fit --checked`. Rows drawn at random are mixed
+    in and not marked: they yield bounds on the errors of the model, and on the labels that are still wrong.
+    """
+    check_count("suspects", most, minimum=0)
+    check_count("random", random, minimum=0)
+    name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
+    check_outputs({"out": out or suspects.parent / f"{name}.review.html"}, [suspects])
+    every = read_suspects(suspects)
+    for option, column in (("image", image), ("text", text)):
+        check_column(option, column, every)
+    shown = chosen(every, most, random)
+    if not shown:
+        raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
+    cells = [dict(one.suspect.cells) for one in shown]
+    column = image or PICTURE
+    check_outputs({"out": out}, [suspects.parent / every[column] for every in cells if column in every])
+    if image is not None:
+        pictures = read_pictures(shown, image, suspects.parent)
+    else:
+        pictures = small_pictures(shown, suspects.parent)
+    page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
+    decisions = saved_as(name, sum(one.is_checked for one in every))
+    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
+    old = (
+        f" {kept} is kept: if you have decided on rows there, open it too and save its decisions. `--checked` accepts "
+        "several files, separated by commas."
+    )
+    counts = _counts(every, len(shown), most, random)
+    Terminal(quiet=quiet).print(
+        f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
+        f"{decisions}.{old if kept else ''} {ON_LOOKS}"
+    )
+
+
+def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
+    """Say how many of the n rows on a page are suspects, and how many were drawn at random; a row may be both."""
+    open_rows = [one for one in every if not one.is_checked]
+    suspects = min(most, sum(one.suggested != one.given for one in open_rows))
+    drawn = min(random, len(open_rows))
+    both = suspects + drawn - n
+    said = f"{suspects:,} suspects and {drawn:,} drawn at random" + (f", {both:,} of them suspects too" if both else "")
+    return said + (", which are all that were not checked yet" if drawn < random else "")
+
+
+def _free_page(out: Path | None, name: Path, shown: Sequence[Shown]) -> tuple[Path, Path | None]:
+    """Return where to write a page of these rows, and the newest page of other rows that is kept beside it.
+
+    A page of the same rows is written anew: the browser finds the decisions again. A page of other rows is kept, since
+    its decisions may not be saved yet.
+
+    Raises:
+        ValueError: if there is a page of other rows where the user wants to have the page.
+    """
+    if out is not None:
+        if is_page_of_others(out, shown):
+            what = "the path of no other page of `mgce review`, whose decisions may not be saved yet"
+            raise ValueError(expected("out", what, str(out)))
+        return out, None
+    page, kept, number = Path(f"{name}.html"), None, 1
+    while is_page_of_others(page, shown):
+        number += 1
+        page, kept = Path(f"{name}-{number}.html"), page
+    return page, kept

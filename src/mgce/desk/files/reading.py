@@ -1,0 +1,195 @@
+"""Count every line of a file that was read as a table, and report signs that lines were lost."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mgce.desk.files.separators import Division, text_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The attribute of a frame from an Excel file: a sentence for errors that names the sheet read and the others, or "".
+SHEETS = "sheets"
+SHOWN = 40  # characters of a cell that a note shows: enough to find the cell
+LINE_BREAK = r"\r\n|\r|\n"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Counts of a text file's lines by content: `excel`, `names`, `rows`, `blank` and `in_cells`, with sum `total`."""
+
+    total: int
+    excel: int  # Excel's line `sep=;`: 0 or 1
+    names: int  # lines that hold the column names: more than one if a name holds a line break
+    rows: int
+    blank: int
+    in_cells: int  # lines that begin inside a cell, after a line break in it
+    broken_cells: int  # cells that hold line breaks
+    short_rows: int  # rows with fewer values than there are names
+    first_short: int  # the line on which the first short row ends; 0 if there is none
+    first_long: int  # the line on which the first row with more values than names ends; 0 if there is none
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A report on a file that was read as a table: numbers of rows, columns and lines, the format, and notes."""
+
+    file: str
+    rows: int  # of the table
+    columns: int
+    lines: Lines | None = None  # None for Parquet and others whose rows are no lines
+    separator: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    source: str | None = None  # the format of a table whose cells have types, in words
+    sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
+    # Blank lines of a file with lines, by the number of rows before each; None for Parquet.
+    rows_before_blank: tuple[int, ...] | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on lines of the file that may have been lost."""
+        return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
+
+    def __str__(self) -> str:
+        """Return the numbers of rows, columns and lines in one sentence."""
+        rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
+        if self.lines is None:
+            return f"{rows}, from {self.source}."
+        parts = [
+            _count(self.rows, "row"),
+            f"{self.lines.names} of names",
+            *([f"{self.lines.in_cells:,} inside cells"] if self.lines.in_cells else []),
+            *([f"{self.lines.blank:,} blank"] if self.lines.blank else []),
+            *(["1 for Excel"] if self.lines.excel else []),
+        ]
+        return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report on the file as plain values for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "rows_before_blank"}
+
+    def spreadsheet_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """Return the line number that a spreadsheet shows for each row; None if the file has no lines.
+
+        A spreadsheet counts lines from 1, and includes the line of names and blank lines. A row with line breaks inside
+        cells is one line. Excel's line `sep=;` is not counted.
+
+        Args:
+            rows: numbers of rows, from 0.
+        """
+        if self.rows_before_blank is None:
+            return None
+        return np.asarray(rows + 2 + np.searchsorted(self.rows_before_blank, rows, side="right"), dtype=np.int64)
+
+
+def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str], tuple[int, ...]]:
+    """Count the lines of a text file by what they contain: names, rows, blanks, or parts of cells.
+
+    Python's `csv` reader does the counting, independently of pandas. If the two find different numbers of rows, lines
+    were lost.
+
+    Args:
+        content: the bytes of the file.
+        encoding: the character encoding of the file.
+        divided: how each line is split into values.
+
+    Returns:
+        The counts, the column names, and for each blank line the number of rows before it.
+    """
+    names: list[str] = []
+    before_blank: list[int] = []
+    n = dict.fromkeys(("names", "rows", "blank", "in_cells", "broken_cells", "short_rows"), 0)
+    first_short = first_long = before = 0
+    limit = csv.field_size_limit()
+    # An unclosed quote makes one value of thousands of lines; 2^31 - 1 is the largest limit on every platform.
+    csv.field_size_limit(max(limit, min(len(content), 2**31 - 1)))
+    try:
+        with text_lines(content, encoding) as lines:
+            for _ in range(divided.skipped):
+                lines.readline()
+            reader = csv.reader((line.replace("\0", "\ufffd") for line in lines), delimiter=divided.sep)
+            for row in reader:
+                taken, before = reader.line_num - before, reader.line_num
+                if len(row) < 2 and not "".join(row).strip():
+                    n["blank"] += taken
+                    before_blank.append(n["rows"])
+                elif not names:
+                    names, n["names"] = row, taken
+                else:
+                    n["rows"] += 1
+                    if taken > 1:
+                        n["in_cells"] += taken - 1
+                        n["broken_cells"] += sum("\n" in cell or "\r" in cell for cell in row)
+                    if len(row) < len(names):
+                        n["short_rows"] += 1
+                        first_short = first_short or before + divided.skipped
+                    elif len(row) > len(names) and any(row[len(names) :]):
+                        first_long = first_long or before + divided.skipped
+    finally:
+        csv.field_size_limit(limit)
+    total = before + divided.skipped
+    counted = Lines(total, divided.skipped, **n, first_short=first_short, first_long=first_long)
+    return counted, names, tuple(before_blank)
+
+
+def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on each column that has cells with line breaks.
+
+    Such cells can come from quotes that open a cell and are never closed. All lines from such a quote to the next quote
+    become one cell. Cells of Excel have no quotes, so there is no sentence on cells of an Excel file.
+
+    Args:
+        frame: the table that was read.
+    """
+    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+
+    for place, name in enumerate(frame.columns):
+        column = frame.iloc[:, place].dropna()
+        if len(f"{name}".splitlines()) > 1:
+            yield f"The name of column `{name}` holds a line break."
+        if (
+            SHEETS in frame.attrs
+            or is_numeric_dtype(column)
+            or is_bool_dtype(column)
+            or is_datetime64_any_dtype(column)
+        ):
+            continue
+        text = column.astype(object).map(str)
+        broken = text[text.str.contains(r"[\r\n]").astype(bool)]
+        if len(broken):
+            lines = int(broken.str.count(LINE_BREAK).sum())
+            cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
+            yield (
+                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of data row {row_number(broken, 0)}, "
+                f"for one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
+            )
+
+
+def row_number(column: pd.Series[Any], position: int) -> int:
+    """Return the number of a row in the original file, from 1, even if rows before it were left out of the table."""
+    label = column.index[position]
+    return 1 + (int(label) if isinstance(label, int | np.integer) else position)
+
+
+def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:
+    """Yield sentences on rows with too few values, and on lines that were lost."""
+    if lines.short_rows:
+        have = "1 row has" if lines.short_rows == 1 else f"{lines.short_rows:,} rows have"
+        yield (
+            f"{have} fewer values than there are names (the one that ends on line {lines.first_short}, for one); the "
+            "rest counts as missing."
+        )
+    if lines.rows != rows:
+        yield f"The lines of {file} do not add up: they hold {_count(lines.rows, 'row')}, and {rows:,} were read."
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

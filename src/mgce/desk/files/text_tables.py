@@ -1,0 +1,151 @@
+"""Read tables from text files such as CSV."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mgce._validation import expected
+from mgce.desk.files.reading import Reading, count_lines
+from mgce.desk.files.separators import Division, check_text, division
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The texts that pandas reads as a missing value, from the documentation of `read_csv`.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
+
+
+@dataclass(frozen=True)
+class TextFormat:
+    r"""The format of a table in a text or Excel file: separator, decimal separator, encoding, sheet.
+
+    Attributes:
+        sep: the character between two values; a tab may also be written as the two characters "\t", as on a command
+            line. With None, the separator is detected: see :mod:`mgce.desk.files.separators`.
+        decimal: the decimal separator of numbers, one character.
+        encoding: the character encoding, by its name in Python.
+        sheet: the sheet of an Excel file; None for the first.
+    """
+
+    sep: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.separator is not None and len(self.separator) != 1:
+            raise ValueError(expected("sep", r"one character, or \t", self.sep))
+        if len(self.decimal) != 1:
+            raise ValueError(expected("decimal", "one character", self.decimal))
+
+    @property
+    def separator(self) -> str | None:
+        """The character between two values, with a written-out tab replaced; None if it is to be detected."""
+        return None if self.sep is None else self.sep.replace(r"\t", "\t")
+
+
+def read_text_table(
+    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat, stored: int
+) -> tuple[pd.DataFrame, Reading, list[str]]:
+    """Return the table of a text file, the report on the file, and the column names as they are written.
+
+    Args:
+        content: the bytes of the file.
+        file: the name of the file, for the report.
+        text: columns whose values stay text as written.
+        classes: columns of classes, where only an empty value is missing.
+        form: the format of the file.
+        stored: its size on disk.
+
+    Raises:
+        ValueError: if the table is too large for memory, or if a row has more values than there are names.
+    """
+    import pandas as pd
+
+    check_text(content, form.separator, stored)
+    divided = division(content, form.encoding, form.separator)
+    lines, names, blank = count_lines(content, form.encoding, divided)
+    options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
+    options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
+    options["skiprows"] = divided.skipped
+    if classes:
+        columns = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
+        missing = {column: [""] if column in classes else list(MISSING) for column in columns}
+        options |= {"keep_default_na": False, "na_values": missing}
+    try:
+        frame: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
+    except pd.errors.ParserWarning as error:
+        row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
+        raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
+    sentences: tuple[str, ...] = ()
+    if form.decimal != ".":
+        numbers = frame.select_dtypes("float").columns
+        if len(numbers):  # read again as text, where thousands separators can be recognised
+            options |= {"usecols": list(numbers), "dtype": "str"}
+            sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
+        frame = _with_points(frame, text, form.decimal)
+    written = divided.sep, form.decimal, form.encoding
+    return frame, Reading(file, *frame.shape, lines, *written, sentences=sentences, rows_before_blank=blank), names
+
+
+def cells_as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:
+    """Return all cells of a text file as texts; the first row holds the names."""
+    import pandas as pd
+
+    whole: dict[str, Any] = {
+        "sep": divided.sep,
+        "encoding": form.encoding,
+        "skiprows": divided.skipped,
+        "header": None,
+        "index_col": False,
+        "dtype": "str",
+        "na_filter": False,
+        "low_memory": False,
+    }
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **whole)
+    return table
+
+
+def _perhaps_thousands(cells: pd.DataFrame, decimal: str) -> Iterator[str]:
+    """Yield a sentence on each column in which every decimal separator could also be a thousands separator."""
+    for name in cells:
+        text = cells[name].dropna().astype("str")
+        text = text[text.str.contains(decimal, regex=False)]
+        if len(text) and text.str.fullmatch(rf"\s*[-+]?[1-9]\d{{0,2}}\{decimal}\d{{3}}\s*").all():
+            cell = text.iloc[0].strip()
+            yield (
+                f"In column `{name}`, {cell!r} is read as {cell.replace(decimal, '.')}, since {decimal!r} was given as "
+                "decimal. If it separates thousands there, leave that out."
+            )
+
+
+def _with_points(frame: pd.DataFrame, text: Collection[str], decimal: str) -> pd.DataFrame:
+    """Exchange the decimal separator and the point in numbers of columns that pandas has left as text.
+
+    Pandas leaves a column as text if a value is not a number, such as "unknown", or has points between thousands.
+    Points between thousands become commas. If a point is decimal in any cell of a column, its numbers with points are
+    unchanged.
+    """
+    from pandas.api.types import is_string_dtype
+
+    # Text of any kind: pandas 2 has no dtype "str" by which to select it.
+    for name in frame.columns[[is_string_dtype(dtype) for dtype in frame.dtypes]].difference(list(text)):
+        cells = frame[name].astype("str")
+        points, grouped, numbers = (
+            cells.str.fullmatch(rf"\s*[-+]?{pattern}\s*", na=False).astype(bool)
+            for pattern in (
+                r"\d*\.\d+",
+                rf"[1-9]\d{{0,2}}(?:\.\d{{3}})+(?:\{decimal}\d*)?",
+                rf"[\d'\u2019\s]*\{decimal}\d+",
+            )
+        )
+        if not (points & ~grouped).any():
+            numbers |= grouped
+        frame[name] = frame[name].where(~numbers, frame[name].str.translate(str.maketrans(f"{decimal}.", ".,")))
+    return frame

@@ -1,0 +1,274 @@
+"""Read tables from formats with types: Parquet, Arrow, Feather, Excel, JSON lines, and frames in Python."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mgce._arrow_sizes import PARQUET_ROWS, check_arrow, check_parquet, memory_of
+from mgce._column_types import frame_of, of_arrow, of_values, plain
+from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
+from mgce.desk.files.excel_tables import EXCEL_ERRORS, sheet_table
+from mgce.desk.files.file_kinds import ARROW, EXCEL, PARQUET, ZIP
+from mgce.desk.files.reading import SHEETS, Reading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# Bytes that a cell of JSON takes as an object, in its column and in the frame; a line, whose time counts; and a byte of
+# a line, whose shortest value, `[],`, takes 64.
+JSON_CELL, JSON_LINE, JSON_BYTE = 64, 256, 24
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The caller's options for reading the cells of a table."""
+
+    file: str  # the name of the file
+    text: Collection[str] = ()  # columns whose values become text
+    classes: Collection[str] = ()  # columns where no text stands for a missing value
+    missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
+    sheet: str | None = None  # of an Excel file; None for the first
+    encoding: str = "utf-8"  # of JSON lines
+    stored: int = 0  # bytes of the file on disk, before it is unpacked
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A table that was read, with the names of its columns, its format, and notes."""
+
+    frame: pd.DataFrame
+    names: list[str]  # of its columns as they stand in the file; "" for one without a name
+    source: str  # the format, in words
+    notes: list[str] = field(default_factory=list)
+    rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
+
+    def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
+        """Return the table, the report on how it was read, and the names of its columns."""
+        reading = Reading(
+            file,
+            *self.frame.shape,
+            source=self.source,
+            sentences=tuple(self.notes),
+            rows_before_blank=self.rows_before_blank,
+        )
+        return self.frame, reading, self.names
+
+
+def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a Parquet file in batches of rows.
+
+    A small file can contain a long text that is repeated in millions of rows. So what the cells become is counted
+    first, and once more while they are read.
+    """
+    import pyarrow.parquet as pq
+
+    # Spark's dates (INT96) may lie outside the range of nanoseconds.
+    with pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as file:
+        size = TableSize(asked.stored)
+        check_parquet(file, size)
+        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet", size)
+
+
+def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read an Arrow file or an Arrow stream; Feather files since version 2 are Arrow files."""
+    import pyarrow as pa
+
+    size = TableSize(asked.stored)
+    check_arrow(content.getvalue(), size)
+    if content.getvalue().startswith(b"ARROW1"):
+        with pa.ipc.open_file(content) as file:
+            return _of_batches(map(file.get_batch, range(file.num_record_batches)), file.schema, "Arrow", size)
+    with pa.ipc.open_stream(content) as stream:
+        return _of_batches(stream, stream.schema, "Arrow", size)
+
+
+def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a sheet of an Excel file: a row of column names, and cells with the values that Excel last computed."""
+    table = sheet_table(content, asked.stored, asked.file, asked.sheet, asked.missing)
+    frame = _typed(table.columns, asked, EXCEL_ERRORS)
+    frame.attrs[SHEETS] = table.others
+    source = f"sheet {table.title!r} of Excel"
+    return Typed(frame, table.names, source, table.notes, table.rows_before_blank)
+
+
+def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
+    """Read a file with one JSON object on each line; keys are column names, and null is a missing value."""
+    size = TableSize(asked.stored)
+    columns: dict[str, list[Any]] = {}
+    numbers: list[int] = []  # of the lines with an object
+    widths: list[int] = []  # how many keys each of them has
+    for number, line in enumerate(io.TextIOWrapper(content, asked.encoding), 1):
+        if line.strip():
+            size.expect(JSON_BYTE * len(line))
+            pairs = _object(line.lstrip("\ufeff"), number)
+            size.add(sum(JSON_CELL + 2 * len(cell) for cell in pairs.values() if isinstance(cell, str)))
+            size.add(JSON_LINE + JSON_CELL * len(pairs))
+            _append(columns, pairs, len(numbers))
+            check_columns(len(columns))
+            size.expect(JSON_CELL * len(numbers) * len(columns))
+            numbers.append(number)
+            widths.append(len(pairs))
+    for values in columns.values():
+        values.extend([None] * (len(numbers) - len(values)))
+    short = [number for number, width in zip(numbers, widths, strict=True) if width < len(columns)]
+    notes = []
+    if short:
+        lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
+        notes.append(f"{lack} keys that others have (line {short[0]}, for one); these values count as missing.")
+    columns = {name: _lists_as_text(values) for name, values in columns.items()}
+    return Typed(_typed(columns, replace(asked, missing=())), [*columns], "JSON lines", notes)
+
+
+def _append(columns: dict[str, list[Any]], pairs: dict[str, Any], row: int) -> None:
+    """Append the values of an object to their columns, after None for the rows that lack them."""
+    for name, value in pairs.items():
+        values = columns.setdefault(name, [])
+        values.extend([None] * (row - len(values)))
+        values.append(value)
+
+
+def read_python_frame(table: Any) -> Typed:
+    """Convert a frame of pandas or polars, or any object with a method `to_pandas`, to a table.
+
+    Raises:
+        TypeError: if `table` is no such frame.
+    """
+    frame, source = frame_of(table), type(table).__module__.split(".")[0]
+    if frame is None:
+        raise TypeError(f"Expected `table` to be a frame of pandas or polars, but got {type(table).__name__!r}.")
+    if frame.index.name is None and frame.index.dtype.kind in "iu":  # the numbers of rows, some left out before
+        frame = frame.reset_index(drop=True)
+    frame, notes = _with_index(frame)
+    return Typed(frame, [*map(str, frame.columns)], source, notes)
+
+
+Reader = Callable[[io.BytesIO, Asked], Typed]
+# By the last suffix of a file's name, and by how its content begins, for standard input.
+READERS: dict[str, Reader] = {
+    ".parquet": read_parquet,
+    ".arrow": read_arrow,
+    ".feather": read_arrow,
+    ".xlsx": read_excel,
+    ".xlsm": read_excel,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+}
+# By what a content is; an Excel file may have its parts under other names.
+READS = {PARQUET: read_parquet, ARROW: read_arrow, EXCEL: read_excel, ZIP: read_excel}
+BEGINNINGS: dict[bytes, Reader] = {
+    b"PAR1": read_parquet,
+    b"ARROW1": read_arrow,
+    b"PK\x03\x04": read_excel,
+    b"{": read_json_lines,
+}
+
+
+def reader_of_content(content: bytes) -> Reader | None:
+    """Return the function that reads a file, chosen by its first bytes; None for a text file with a separator."""
+    return next((reader for beginning, reader in BEGINNINGS.items() if content.startswith(beginning)), None)
+
+
+def _check_cells(rows: int, columns: int) -> None:
+    cells = rows * max(1, columns)
+    if cells > TABLE_CELLS:
+        raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
+
+
+def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSize) -> Typed:
+    """Combine batches of Arrow into a table; count what their cells become, to stop if that is too much."""
+    import pyarrow as pa
+    from pyarrow.types import is_nested
+
+    check_columns(len(schema))
+    kept, rows = [], 0
+    for batch in batches:
+        rows += batch.num_rows
+        _check_cells(rows, len(schema))
+        batch.validate()
+        size.expect(sum(memory_of(column) for column in batch.columns if not is_nested(column.type)))
+        batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
+        kept.append(batch)
+        size.add(sum(map(memory_of, batch.columns)))
+    frame, notes = _with_index(of_arrow(pa.Table.from_batches(kept, schema)))
+    return Typed(frame, [*map(str, frame.columns)], source, notes)
+
+
+def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Turn a named index into columns, as in CSV; return the table, and a note if an unnamed index is left out."""
+    import pandas as pd
+
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return frame, []
+    named = [level for level, name in enumerate(frame.index.names) if name is not None]
+    all_named = len(named) == frame.index.nlevels
+    if named:
+        frame = plain(frame.reset_index(level=named, allow_duplicates=True))
+    if all_named:
+        return frame, []
+    sentence = (
+        "The index of the file has no name, and so is no column of the table. If it holds something to learn, name it."
+    )
+    return frame.reset_index(drop=True), [sentence]
+
+
+def _object(line: str, number: int) -> dict[str, Any]:
+    """Return the JSON object in one line of a file; raise an error if the line is no object."""
+    try:
+        value = json.loads(line, object_pairs_hook=_without_doubles)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"line {number} is no JSON object") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"line {number} is no JSON object")
+    # A list or an object in a cell stays as it would be written, but for lists of numbers, which may be vectors.
+    return {
+        key: json.dumps(cell) if isinstance(cell, dict) or (isinstance(cell, list) and not _is_vector(cell)) else cell
+        for key, cell in value.items()
+    }
+
+
+def _is_vector(cell: list[Any]) -> bool:
+    return bool(cell) and {*map(type, cell)} <= {int, float}
+
+
+def _lists_as_text(cells: list[Any]) -> list[Any]:
+    """Return the cells of a column, with lists as they would be written unless all cells are vectors of one length."""
+    lengths = {len(cell) if isinstance(cell, list) else 0 for cell in cells if cell is not None}
+    if len(lengths) == 1:
+        return cells
+    return [json.dumps(cell) if isinstance(cell, list) else cell for cell in cells]
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has two values of one key")
+    return found
+
+
+def _typed(columns: dict[str, list[Any]], asked: Asked, errors: Collection[str] = ()) -> pd.DataFrame:
+    """Return a frame of columns of Python values, with the types that pandas infers.
+
+    Args:
+        columns: the values of each column, by its name.
+        asked: which columns become text, and which texts stand for missing values.
+        errors: texts that stand for missing values in every column.
+    """
+    import pandas as pd
+
+    def column(name: str, values: list[Any]) -> pd.Series[Any]:
+        missing = {*errors, *(("",) if name in asked.classes else asked.missing)}
+        kept = [None if isinstance(value, str) and value in missing else value for value in values]
+        if name not in asked.text:
+            return of_values(kept)
+        return pd.Series([None if value is None else str(value) for value in kept], dtype=object)
+
+    return pd.DataFrame({name: column(name, values) for name, values in columns.items()})
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'s' * (n != 1)}"

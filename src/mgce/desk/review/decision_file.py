@@ -1,0 +1,128 @@
+"""Read the file of decisions: for each reviewed example, what a person decided about its label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mgce._validation import expected
+from mgce.desk.review.rows_of_csv import number, rows_of_csv
+
+COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
+# The page writes one column more: the label that it suggested. Files that older pages saved lack this column.
+SUGGESTED = "suggested"
+HEAD = (*COLUMNS, SUGGESTED)
+KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
+DECISIONS = (KEEP, SUGGESTION, OTHER, DROP, SKIP)
+# Where looks are asked for. Measured with 200 and 500 looks, at errors of 0.1 and 0.2; `tests/risk/test_looked_up.py`
+# draws such worlds.
+ON_LOOKS = (
+    "Bounds assume that the decisions are right. Skip a row that you cannot tell: it counts as an error. If 3 % of the "
+    "looks are wrong and agree with the model, a bound on errors is false in 28 to 72 % of draws. If rows with a wrong "
+    "label are left out, and wrong labels agree with the model, it is false in nearly all."
+)
+SUSPECT, RANDOM = "suspect", "random"  # why an example was shown
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The decision of a person about the label of one example.
+
+    Attributes:
+        key: key of the example: see :mod:`mgce.desk.review.keys`.
+        given: the label before the review.
+        decision: one of `DECISIONS`.
+        label: the right label; "" if the example was dropped or skipped.
+        is_random: whether the example was shown because it was drawn at random, not because its label was suspect.
+        draw: position of the example in a random order of all examples, from 1; None if unknown.
+        draw_probability: probability with which the example is the first draw: see `mgce.desk.review.draws.Draws`.
+        name: the name of the example in the id column, or its number; for errors.
+    """
+
+    key: str
+    given: str
+    decision: str
+    label: str
+    is_random: bool = False
+    draw: int | None = None
+    draw_probability: float = 0.0
+    name: str = field(default="", compare=False)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the person stated the right label or dropped the example, instead of skipping it."""
+        return self.decision != SKIP
+
+
+def saved_as(name: str, checked: int) -> str:
+    """Return the name of the decision file that a review page saves, given how many decisions were made before.
+
+    Example:
+        >>> saved_as("people", 0), saved_as("people", 120)
+        ('people.decisions.csv', 'people.decisions-after-120.csv')
+    """
+    return f"{name}.decisions-after-{checked}.csv" if checked else f"{name}.decisions.csv"
+
+
+def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
+    """Read files of decisions; return the last decision on each example, and how many earlier ones were replaced.
+
+    Equal decisions on the same example count as one decision.
+
+    Raises:
+        FileNotFoundError: if there is no file at one of the paths.
+        ValueError: if a file is damaged, or is no file of decisions.
+    """
+    found: dict[str, Decision] = {}
+    replaced = 0
+    for path in paths:
+        head, *rows = rows_of_csv(path, "checked") or [[]]
+        if tuple(head) not in (COLUMNS, HEAD):
+            what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
+            raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
+        if not rows:
+            raise ValueError(expected("checked", "a file with decisions", f"{path.name} without any"))
+        for line, row in enumerate(rows, 2):
+            one = _decision(row, head, f"line {line} of {path.name}")
+            before = found.get(one.key, one)
+            replaced += (before.decision, before.label) != (one.decision, one.label)
+            found[one.key] = one
+    return list(found.values()), replaced
+
+
+def _decision(row: list[str], head: list[str], place: str) -> Decision:
+    if len(row) != len(head):
+        raise ValueError(expected("checked", f"a file of {len(head)} values in each line", f"{len(row)} in {place}"))
+    cell = dict(zip(head, row, strict=True))
+    place = f"{place}, row {cell['row']}"
+    decision, given, label = cell["decision"], cell["given"], cell["label"]
+    if decision not in DECISIONS:
+        raise ValueError(expected("checked", f"a file with decisions {', '.join(DECISIONS)}", f"{decision} in {place}"))
+    _check_label(decision, label, given, cell.get(SUGGESTED), place)
+    if (decision in (DROP, SKIP)) != (not label):
+        raise ValueError(expected("checked", "a file with a label where one was decided on", f"{label!r} in {place}"))
+    if cell["shown_as"] not in (SUSPECT, RANDOM):
+        raise ValueError(expected("checked", "a file with suspect or random in shown_as", f"{place}"))
+    try:
+        drawn = int(cell["draw"]) if cell["draw"] else None
+        probability = number(cell["draw_probability"] or "0")
+    except ValueError:
+        what = "a file with numbers in the columns draw and draw_probability"
+        raise ValueError(expected("checked", what, place)) from None
+    if drawn is not None and not (drawn >= 1 and 0 < probability <= 1):
+        raise ValueError(expected("checked", "a file with draws from 1 of a probability in (0, 1]", place))
+    return Decision(cell["key"], given, decision, label, cell["shown_as"] == RANDOM, drawn, probability, cell["row"])
+
+
+def _check_label(decision: str, label: str, given: str, suggested: str | None, place: str) -> None:
+    """Raise an error if a label contradicts the decision on it: somebody has changed the label and not the decision."""
+    what = ""
+    if decision == KEEP and label != given:
+        what = f"a file where a kept label is the given one, {given!r}"
+    elif decision == SUGGESTION and label and label != (suggested or label):
+        what = f"a file where a suggestion that was taken is {suggested!r}"
+    elif decision in (SUGGESTION, OTHER) and label == given:
+        what = f"a file where a label that was changed is not the given one, {given!r}"
+    if what:
+        change = "Change labels on the page of `mgce review`, or say other in the column decision."
+        raise ValueError(f"{expected('checked', what, f'{label} in {place}')} {change}")

@@ -1,0 +1,260 @@
+"""Write the HTML page on which a person reviews suspect labels, and examples drawn at random from all examples."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgce._seeds import derived_seed
+from mgce._text import html_text, printable, spreadsheet_cell
+from mgce._validation import expected
+from mgce.desk.encoders.pictures import thumbnail
+from mgce.desk.pages.script_page import json_in_html, script_page
+from mgce.desk.pages.web_page import STYLE
+from mgce.desk.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.desk.review.suspect_file import PICTURE, Suspect
+
+ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
+DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard
+LETTERS = "abcefghijl"  # keys of classes where a digit could be taken for another name; none is the key of a button
+PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
+SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
+PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
+BUTTONS = (
+    (KEEP, "Keep", "K"),
+    (SUGGESTION, "Suggestion", "S"),
+    (DROP, "Drop row", "D"),
+    (SKIP, "Skip", "X"),
+)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An example on the review page, and whether it is shown as a random draw or as a suspect."""
+
+    suspect: Suspect
+    is_random: bool
+
+
+def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]:
+    """Choose the examples to show: the most suspect ones, and examples drawn at random from all examples.
+
+    Suspects and random examples come in pairs, in random order within each pair. An example that is a suspect and was
+    drawn is shown once, at its first position. Examples that a person has already decided on are left out.
+
+    Args:
+        suspects: all examples.
+        most: largest number of suspects to show.
+        n_random: number of random examples to show, not counting those that were checked before.
+    """
+    ranked = sorted(suspects, key=lambda one: one.rank)
+    wanted = [one for one in ranked if one.suggested != one.given and not one.is_checked][:most]
+    drawn = [one for one in sorted(suspects, key=lambda one: one.draw) if not one.is_checked][:n_random]
+    by_lot = np.random.default_rng(derived_seed(0, "order of a pair")).random(len(suspects)) < 0.5
+    order: list[Shown] = []
+    for place in range(max(len(wanted), len(drawn))):
+        pair = [Shown(one, False) for one in wanted[place : place + 1]]
+        pair += [Shown(one, True) for one in drawn[place : place + 1]]
+        order += pair[::-1] if by_lot[place] else pair
+    first: dict[str, Shown] = {}
+    for one in order:
+        first.setdefault(one.suspect.key, one)
+    return [*first.values()]
+
+
+def sheet(
+    shown: Sequence[Shown], title: str, saved_as: str, *, text: str | None = None, pictures: Sequence[bytes] = ()
+) -> bytes:
+    """Return the HTML of the review page.
+
+    The page shows neither probabilities nor which examples were drawn at random: both would influence the decisions.
+
+    Args:
+        shown: the examples in the order in which to show them, at least one.
+        title: title of the page, as plain text.
+        saved_as: name of the file of decisions that the page saves.
+        text: column whose text is shown large; None for no such column.
+        pictures: the content of an image file for each example, or empty for a page without pictures.
+    """
+    examples = [one.suspect for one in shown]
+    classes = sorted({label for one in examples for label in (one.given, one.suggested, one.alternative)})
+    place = {label: number for number, label in enumerate(classes)}
+    columns = [name for name, _ in examples[0].cells[1:] if name != text]
+    rows = []
+    for number, one in enumerate(shown):
+        cells = dict(one.suspect.cells)
+        row: dict[str, Any] = {
+            "name": printable(one.suspect.name),
+            "line": one.suspect.line,
+            "given": place[one.suspect.given],
+            "alternative": place[one.suspect.alternative],
+            "cells": [printable(cells[name], keep="\n") for name in columns],
+            "csv": _csv_parts(one),
+        }
+        if text is not None:
+            row["text"] = printable(cells[text], keep="\n")
+        if pictures:
+            row["picture"] = _data_url(pictures[number], one.suspect.name)
+        rows.append(row)
+    data = {
+        "id": sheet_id(shown),
+        "file": saved_as,
+        "head": ",".join(HEAD),
+        "classes": [
+            {"text": printable(label), "csv": _line([spreadsheet_cell(label)]), "key": key}
+            for label, key in zip(classes, class_keys(classes), strict=True)
+        ],
+        "named": printable(examples[0].cells[0][0]),
+        "columns": [printable(name) for name in columns],
+        "rows": rows,
+    }
+    style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
+    return script_page(title, _body(title), STYLE + style, script, data)
+
+
+def class_keys(classes: Sequence[str]) -> list[str]:
+    """Return the key that chooses each class on the page; "" for all if there are more classes than keys.
+
+    A class that is named by one digit has the key of that digit. The other classes have letters if any name has a
+    digit: then no digit chooses a class of another name. Otherwise they have digits in turn.
+
+    Args:
+        classes: the names of the classes on the page.
+
+    Example:
+        >>> class_keys(["0", "1", "unknown"]), class_keys(["01", "02"]), class_keys(["no", "yes"])
+        (['0', '1', 'a'], ['a', 'b'], ['1', '2'])
+    """
+    if len(classes) > len(DIGITS):
+        return [""] * len(classes)
+    free = iter(LETTERS if any(char.isdigit() for name in classes for char in name) else DIGITS)
+    return [name if name in set(DIGITS) else next(free) for name in classes]
+
+
+def sheet_id(shown: Sequence[Shown]) -> str:
+    """Return the name under which a browser keeps the decisions on these examples; it is in the page too.
+
+    A decision is kept by the places of the row and of the class. So the name also depends on what was suggested.
+    """
+    examples = [one.suspect for one in shown]
+    content = json_in_html({"rows": [[one.key, one.given, one.suggested, one.alternative] for one in examples]})
+    return f"{ID}{blake2b(content.encode(), digest_size=8).hexdigest()}"
+
+
+def is_page_of_others(page: Path, shown: Sequence[Shown]) -> bool:
+    """Return whether a file is a review page of other examples: its decisions may not be saved yet."""
+    content = page.read_bytes() if page.is_file() else b""
+    return ID.encode() in content and sheet_id(shown).encode() not in content
+
+
+def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[bytes]:
+    """Return the content of the image file of each example; a column holds the file names.
+
+    Args:
+        shown: the examples.
+        column: the column that holds the file names.
+        folder: the folder to which relative file names refer.
+
+    Raises:
+        ValueError: if a file is missing or is no picture, or if all pictures together are too large for a page.
+    """
+    pictures, size = [], 0
+    for one in shown:
+        name = dict(one.suspect.cells)[column]
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(expected("image", "a column of files that exist", f"{name} in row {one.suspect.name}"))
+        size += path.stat().st_size
+        if size > PICTURE_BYTES:
+            most = f"a column of pictures of at most {PICTURE_BYTES >> 20} MB in all; show fewer rows"
+            raise ValueError(expected("image", most, f"more, up to row {one.suspect.name}"))
+        pictures.append(path.read_bytes())
+    return pictures
+
+
+def small_pictures(shown: Sequence[Shown], folder: Path) -> list[bytes]:
+    """Return small JPEGs of the examples, if they have a column of pictures as `mgce fit` writes it; else none.
+
+    Args:
+        shown: the examples.
+        folder: the folder to which the paths refer.
+
+    Raises:
+        ValueError: if a file is missing.
+        OSError: if a file is no picture.
+    """
+    if any(PICTURE not in dict(one.suspect.cells) for one in shown):
+        return []
+    paths = [folder / dict(one.suspect.cells)[PICTURE] for one in shown]
+    for path, one in zip(paths, shown, strict=True):
+        if not path.is_file():
+            what = "left out where the pictures are that mgce fit has seen; give another column"
+            raise ValueError(expected("image", what, f"none, and {path} is gone, of row {one.suspect.name}"))
+    return [thumbnail(path, SHOWN_PIXELS) for path in paths]
+
+
+def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:
+    """Raise an error that names the option unless the examples have a column of this name.
+
+    Raises:
+        ValueError: if the examples have no such column.
+    """
+    names = [name for name, _ in suspects[0].cells]
+    if column is not None and column not in names:
+        raise ValueError(expected(option, f"a column of the table ({', '.join(names)})", column))
+
+
+def _csv_parts(one: Shown) -> tuple[str, str]:
+    """Return a line of the decision file in two parts, before and after the decision, with formulas made harmless."""
+    example = one.suspect
+    before = [example.key, example.name, example.line, example.given]
+    behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]
+    return _line(map(spreadsheet_cell, before)), _line([*behind, spreadsheet_cell(example.alternative)])
+
+
+def _line(cells: Iterable[str]) -> str:
+    buffer = io.StringIO()
+    # A writer puts quotes around the characters that end a line, so both have to be among them.
+    csv.writer(buffer, lineterminator="\r\n").writerow(list(cells))
+    return buffer.getvalue().removesuffix("\r\n")
+
+
+def _data_url(picture: bytes, name: str) -> str:
+    kind = next((kind for first, kind in PICTURES.items() if picture.startswith(first)), None)
+    if picture[:4] == b"RIFF" and picture[8:12] == b"WEBP":
+        kind = "webp"
+    if kind is None:
+        raise ValueError(expected("image", "a column of PNG, JPEG, GIF or WebP files", f"another file in row {name}"))
+    return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
+
+
+def _body(title: str) -> str:
+    buttons = "".join(
+        f'<button type="button" data-decision="{decision}">{said}<kbd>{key}</kbd></button>'
+        for decision, said, key in BUTTONS
+    )
+    return (
+        f'<main><h1>{html_text(title)}</h1><progress id="progress" value="0" aria-label="decided rows"></progress>'
+        '<p id="count"></p>'
+        f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
+        '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
+        'aria-label="Another class"><datalist id="named"></datalist><button>Set<kbd>O</kbd></button></form>'
+        '<div class="row"><button type="button" id="undo">Undo<kbd>U</kbd></button>'
+        '<button type="button" id="back" aria-label="Row before">←</button>'
+        '<button type="button" id="forward" aria-label="Next row">→</button>'
+        '<button type="button" id="save">Save decisions</button></div>'
+        '<p id="message" role="status" aria-live="polite"></p></div><p id="where"></p>'
+        '<div class="labels"><div><span>Given label</span><strong id="given"></strong></div>'
+        '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
+        '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl>'
+        f"<p>{html_text(ON_LOOKS)}</p></main>"
+    )

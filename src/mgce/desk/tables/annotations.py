@@ -1,0 +1,185 @@
+"""Replace several labels a row of a table by their consensus: columns of labels, or a long file of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mgce._column_types import texts
+from mgce._text import printable
+from mgce._threads import one_blas_thread, one_torch_thread
+from mgce._validation import expected
+from mgce.desk.columns.kinds import Columns, spelt_as
+from mgce.desk.files.table_files import require_column
+from mgce.desk.files.written_tables import to_csv
+from mgce.desk.tables.candidates import forest
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.text_features import transformer as features_of
+from mgce.estimators.consensus_classifier import ConsensusClassifier
+from mgce.labels.annotator_table import CAUTION
+from mgce.labels.consensus import Consensus
+
+ROW, ANNOTATOR, LABEL = "row", "annotator", "label"  # columns of a long file
+UNKNOWN = "unknown"  # name of annotators of whom no name is known
+GIVEN = "given labels"  # the column of a long file's labels in the table: "Ann: cat; Bob: dog"
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """A table whose labels are a consensus.
+
+    Attributes:
+        frame: the table, with the consensus as the target of `plan`; missing in rows without a label.
+        plan: the settings, in which the columns of single labels are no features.
+        consensus: the consensus of all rows.
+        given: the labels of each row as text, one column for each annotator or one for all.
+        names: name of each row.
+        notes: sentences for the user.
+    """
+
+    frame: pd.DataFrame
+    plan: FitPlan
+    consensus: Consensus
+    given: pd.DataFrame
+    names: pd.Series[Any]
+    notes: list[str]
+
+    def to_csv(self) -> bytes:
+        """Return a CSV file of all rows: consensus, its probability, the place among rows to ask about, and labels."""
+        found = self.consensus
+        rank = np.empty(len(found.order), np.int64)
+        rank[found.rows_to_label(len(rank))] = np.arange(1, len(rank) + 1)
+        head = pd.DataFrame(
+            {
+                self.names.name: self.names.astype(str).to_numpy(),
+                "consensus": found.labels.astype(str),
+                "p_right": found.quality.round(4),
+                "ask": rank,
+            }
+        )
+        table = pd.concat([head, self.given.reset_index(drop=True)], axis=1)
+        return to_csv(table.iloc[found.order], None)
+
+
+def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return the columns of labels as text, NaN for no label.
+
+    Of one annotator who skipped rows, pandas writes 1.0 where it writes 1 of another: both become 1.
+
+    Raises:
+        ValueError: if a column is missing or named twice.
+    """
+    for name in names:
+        require_column(frame, name, "label_columns")
+    if len(set(names)) < len(names):
+        raise ValueError(expected("label_columns", "names of different columns", ",".join(names)))
+    labels = {name: texts(frame[name]) for name in names}
+    shorter = {text for column in labels.values() for text in column.dropna() if not text.endswith(".0")}
+    return pd.DataFrame({name: spelt_as(column, shorter) for name, column in labels.items()})
+
+
+def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame, list[str]]:
+    """Return labels as a table with a row for each name in `rows` and a column for each annotator; and notes.
+
+    Labels without an annotator go to columns of their own, as many as a row has of them.
+
+    Args:
+        long: the columns `row`, `annotator` and `label`.
+        rows: names of the rows of the table.
+
+    Raises:
+        ValueError: if a column is missing, a row is not in the table, or an annotator labels a row twice.
+    """
+    for name in (ROW, ANNOTATOR, LABEL):
+        require_column(long, name, "annotations", "the file of annotations")
+    text = {name: Columns({}, name).labels(long) for name in (ROW, ANNOTATOR, LABEL)}
+    entries = pd.DataFrame(text)
+    empty = entries[LABEL].isna()
+    notes = [f"{int(empty.sum()):,} lines of annotations have no label and were left out."] if empty.any() else []
+    entries = entries[~empty]
+    if entries.empty:
+        raise ValueError(expected("annotations", "a file with labels", "none"))
+    if rows.duplicated().any():
+        raise ValueError(expected("id", "a column of different names", str(rows[rows.duplicated()].iloc[0])))
+    unknown = entries.loc[~entries[ROW].isin(rows.astype(str)), ROW]
+    if len(unknown):
+        raise ValueError(expected("annotations", f"of rows of the table, by {rows.name}", unknown.iloc[0]))
+    nobody = entries[ANNOTATOR].isna()
+    if nobody.any():
+        number = entries[nobody].groupby(ROW).cumcount() + 1
+        entries.loc[nobody, ANNOTATOR] = [f"{UNKNOWN} {place}" for place in number]
+        notes.append(f"{int(nobody.sum()):,} labels name no annotator.")
+    twice = entries.duplicated([ROW, ANNOTATOR])
+    if twice.any():
+        first = entries[twice].iloc[0]
+        raise ValueError(
+            expected(
+                "annotations", "one label of each annotator for a row", f"two of {first[ANNOTATOR]} for {first[ROW]}"
+            )
+        )
+    wide = entries.pivot(index=ROW, columns=ANNOTATOR, values=LABEL).reindex(rows.astype(str))
+    return wide.set_axis(rows.index), notes
+
+
+def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: Sequence[str], jobs: int) -> Annotated:
+    """Find the consensus of a table's labels, with a model of its features as prior.
+
+    Args:
+        frame: the table, with rows numbered from 0.
+        plan: the settings; its target becomes the name of the column of the consensus.
+        labels: labels as text, a column for each annotator.
+        notes: sentences on the labels.
+        jobs: number of trees grown at once.
+
+    Raises:
+        ValueError: if the target is a column of the table already, or labels are not fit for a consensus.
+    """
+    if plan.target in frame.columns:
+        raise ValueError(expected("target", "a name that no column of the table has", plan.target))
+    columns = [name for name in labels.columns if name in frame.columns]
+    given = labels if columns else pd.DataFrame({GIVEN: _written(labels)}, index=labels.index)
+    others = frame.drop(columns=columns)
+    table = pd.concat([given, others], axis=1)  # the labels first: lists of suspects show the first columns
+    plan = replace(plan, drop=(*plan.drop, *given.columns))
+    kinds = plan.columns(table.assign(**{plan.target: ""}))
+    selected = kinds.select(table)
+    labelled = labels.notna().any(axis=1).to_numpy()
+    transformer = features_of(selected, kinds.kinds, plan.seed).fit(selected[labelled])
+    estimator = None if kinds.width else forest(int(labelled.sum()), plan.seed, jobs)
+    found = ConsensusClassifier(estimator, missing=None, random_state=plan.seed)
+    with one_blas_thread(), one_torch_thread():
+        consensus = found.fit(transformer.transform(selected), labels).consensus_
+    target = pd.Series(consensus.labels, index=table.index, dtype=object).where(labelled)
+    said = [*notes, *consensus.notes, _on_bound(labels)]
+    return Annotated(
+        frame=table.assign(**{plan.target: target}),
+        plan=plan,
+        consensus=consensus,
+        given=given,
+        names=kinds.row_names(table),
+        notes=said,
+    )
+
+
+def annotator_sentences(consensus: Consensus) -> list[str]:
+    """Return a sentence on each annotator, and what the labels say of common errors."""
+    return [*(printable(str(one)) for one in consensus.annotators), CAUTION, str(consensus.independence)]
+
+
+def _written(labels: pd.DataFrame) -> list[str]:
+    """Return the labels of each row as one text."""
+    return [
+        "; ".join(f"{name}: {label}" for name, label in zip(labels.columns, row, strict=True) if pd.notna(label))
+        for row in labels.to_numpy(dtype=object)
+    ]
+
+
+def _on_bound(labels: pd.DataFrame) -> str:
+    return (
+        f"The target is the consensus of {labels.shape[1]:,} columns of labels. A model had a part in it, so the bound "
+        "is on disagreement with the consensus. Checked rows bound the errors against right labels: see mgce review."
+    )

@@ -1,0 +1,253 @@
+"""Fit a robust classifier to a table, bound its errors from held-out rows, and estimate which labels are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mgce._threads import one_blas_thread, one_torch_thread
+from mgce.desk.columns.dependence import Dependence, dependence
+from mgce.desk.columns.notes import notes_on
+from mgce.desk.files.reading import Reading
+from mgce.desk.files.table_files import accounted
+from mgce.desk.review.decision_file import SKIP, Decision
+from mgce.desk.review.suspect_file import PICTURE
+from mgce.desk.tables.candidates import BASELINES
+from mgce.desk.tables.checked import Checked, Findings, findings
+from mgce.desk.tables.choice import Choice
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality, right_labels
+from mgce.desk.tables.learning import Contest, learn, refit
+from mgce.desk.tables.listing import Listing
+from mgce.desk.tables.measures import Measures, measure
+from mgce.desk.tables.model import TableModel
+from mgce.desk.tables.rows import Rows, split_rows
+from mgce.features.card import Card
+from mgce.labels.consensus import Consensus
+from mgce.labels.doubtful import DoubtfulLabels
+from mgce.labels.share import NoiseShare
+from mgce.risk import RiskCertificate
+
+OnStep = Callable[[str, int, int], None]
+OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a table beside its cells.
+
+    Attributes:
+        reading: the description of the table's file, if the table was read from a file.
+        decisions: a person's decisions on labels: they correct the labels of training rows. Held-out rows are drawn and
+            measured with the labels before the review, so that decisions cannot make the model look better.
+        encoder: the card of the encoder that made the table's embeddings, for the model's file.
+        consensus: the consensus of several labels a row, if the target is one.
+        notes, last_notes: sentences for the user, before and after those of the fit.
+        caution: what the headline has to add.
+    """
+
+    reading: Reading | None = None
+    decisions: Sequence[Decision] = ()
+    encoder: Card | None = None
+    consensus: Consensus | None = None
+    notes: Sequence[str] = ()
+    last_notes: Sequence[str] = ()
+    caution: str = ""
+
+
+@dataclass(frozen=True)
+class TableFit:
+    """A model fitted to all rows, with certificate and measurements of the same model fitted to the training rows."""
+
+    plan: FitPlan  # the settings
+    model: TableModel  # what was chosen, fitted to all rows: the one to use
+    measured: TableModel  # the same, fitted to the training rows: the one that the certificate and all figures are of
+    choice: Choice
+    quality: dict[str, Any]  # on the rows held out: what `quality` returns
+    certificate: RiskCertificate
+    measures: Measures  # on the rows held out
+    judgement: DoubtfulLabels  # of the given labels of all rows
+    listing: Listing  # what is listed of each row beside the judgement
+    row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
+    n_train: int  # number of training rows, of which none is a copy
+    n_copies: int  # number of rows that are copies of others
+    # Mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels.
+    sure: float
+    set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
+    n_missing: dict[str, int]  # number of missing values of each feature
+    dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
+    left_out: list[str]  # columns that are not features because no training row has a value
+    notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
+    reading: Reading | None = None  # the account of the table's file, if it was read from one
+    checked: Checked | None = None  # decisions of a person on rows
+    findings: Findings | None = None  # what they did and tell
+    caution: str = ""  # what the headline has to add, of what is known of the table's file
+    consensus: Consensus | None = None  # of several labels a row, if the target is one
+
+    @property
+    def share(self) -> NoiseShare:
+        """The share of wrong labels among distinct rows."""
+        share = self.judgement.share
+        assert share is not None  # it is None for a consensus that no model judged
+        return share
+
+    @property
+    def given_label(self) -> str:
+        """The label of held-out rows that accuracies, bounds and calibration errors compare with."""
+        return "the given label" if self.findings is None else "the label given before the review"
+
+
+def run(
+    frame: Any,
+    plan: FitPlan,
+    on_step: OnStep | None = None,
+    jobs: int = 1,
+    about: About | None = None,
+) -> TableFit:
+    """Choose and fit a model on the training rows, certify and measure it on held-out rows, and judge all labels.
+
+    At the end, the chosen model is fitted once more to all rows.
+
+    Args:
+        frame: the table: a DataFrame of pandas or polars.
+        plan: the settings.
+        on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
+            number of steps.
+        jobs: number of trees that a forest grows at once; -1 for one on each core.
+        about: what is known of the table beside its cells.
+
+    Raises:
+        TypeError: if `frame` is no table.
+        ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
+            were made on.
+    """
+    about = about or About()
+    reading = about.reading
+    if reading is None:
+        frame, reading = accounted(frame, text=[*plan.text, *plan.category])
+    frame = frame.reset_index(drop=True)
+    checked = Checked.of(about.decisions, frame, plan) if about.decisions else None
+    rows = split_rows(frame if checked is None else checked.given, plan)
+    checked = checked and checked.with_copies(rows)
+    learnt_from = rows if checked is None else checked.mended(rows)
+    check_certifiable(plan, len(rows.classes))
+    contest = Contest.of(rows, plan, jobs)
+    on_fit = _Counter(on_step, contest.n_fits + OTHER_STEPS)
+    learnt = learn(learnt_from, plan, contest, on_fit, jobs)
+    choice, measured = learnt.choice, learnt.model
+    held_out = HeldOut.of(measured, rows)
+    certificate = certified(held_out, rows, plan)
+    with one_blas_thread(), one_torch_thread():
+        on_fit("Shuffling columns")
+        measures = measure(measured.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
+    in_use = plan.groups is not None or plan.time is not None
+    sets = None if in_use else prediction_sets(held_out, rows, plan)  # which need exchangeable rows
+    with one_blas_thread(), one_torch_thread():
+        on_fit("Fitting to all rows")
+        q = right_labels(held_out, choice, rows, plan, certificate)
+        model = replace(refit(choice, learnt_from, plan), sets=sets, right_labels=q, encoder=about.encoder)
+    decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
+    listing = Listing.of(frame, rows, plan, reading, decided)
+    found = None
+    if checked is not None:
+        label = held_out.known.label
+        found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
+    dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
+    judgement = learnt.judgement if checked is None else checked.settled(learnt.judgement, rows)
+    return TableFit(
+        plan=plan,
+        model=model,
+        measured=measured,
+        choice=choice,
+        quality=quality(held_out.known.margins, rows.target[rows.held_out], measured.beta),
+        certificate=certificate,
+        measures=measures,
+        judgement=_doubted(judgement, listing, model, about.consensus),
+        listing=listing,
+        row_names=rows.names,
+        n_train=len(learnt_from.train),
+        n_copies=rows.n_copies,
+        sure=np.nan if q is None else float(q.probs(held_out.known.margins).max(1).mean()),
+        set_size=0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean()),
+        n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
+        dependence=dependent,
+        left_out=[] if rows.columns.width else _other_columns(frame, rows, plan),
+        reading=reading,
+        checked=checked,
+        findings=found,
+        caution=about.caution,
+        consensus=about.consensus,
+        notes=[
+            *about.notes,
+            *reading.notes,
+            *_on_the_table(frame, rows, plan, dependent),
+            *learnt.warned,
+            *_on_choice(choice),
+            *([found.note] if found and found.note else []),
+            *about.last_notes,
+        ],
+    )
+
+
+def _doubted(
+    judgement: DoubtfulLabels, listing: Listing, model: TableModel, consensus: Consensus | None
+) -> DoubtfulLabels:
+    """Return the judgement with the suspects in the order of doubt in the consensus, if there is one."""
+    if consensus is None:
+        return judgement
+    place = {str(label): number for number, label in enumerate(consensus.classes)}
+    columns = [place[str(label)] for label in model.classes]
+    rows = listing.cells.index.to_numpy()
+    settled = [row for row, decision in listing.checked.items() if decision != SKIP]
+    doubted = judgement.as_consensus(consensus.probs[rows][:, columns], consensus.doubtful.rank[rows])
+    return doubted.settled(np.array(settled, dtype=np.int64))
+
+
+def _on_the_table(frame: pd.DataFrame, rows: Rows, plan: FitPlan, dependent: Sequence[Dependence]) -> list[str]:
+    """Return notes on likely mistakes in the table, dependent rows, and columns that are not learnt from."""
+    return [
+        *rows.notes,
+        *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
+        *(each.note for each in dependent),
+        *_beside_embeddings(frame, rows, plan),
+    ]
+
+
+def _other_columns(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[str]:
+    """Return the columns that are neither features nor named by an option."""
+    return [name for name in frame.columns if name not in (*rows.columns.kinds, plan.target, *plan.unlearnt)]
+
+
+def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[str]:
+    """Say which columns are not learnt from, because the table has a column of embeddings."""
+    others = [name for name in _other_columns(frame, rows, plan) if name != PICTURE]
+    if not rows.columns.width or not others:
+        return []
+    return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
+
+
+def _on_choice(choice: Choice) -> list[str]:
+    """Return notes on what the user can do for a better choice of model."""
+    edges = [choice.candidate.edge] if choice.candidate.edge else []
+    if choice.trial.model in BASELINES:
+        edges = [f"{choice.trial.name} was clearly more accurate on the same rows than our models, so it was chosen."]
+    if not choice.untried:
+        return edges
+    names = "; ".join(choice.untried)
+    return [*edges, f"There was no time to try these candidates, or to try them on more rows: {names}. See --budget."]
+
+
+class _Counter:
+    """Count the steps of a fit, and report each step to `on_step`."""
+
+    def __init__(self, on_step: OnStep | None, total: int) -> None:
+        self.on_step, self.total, self.done = on_step, total, 0
+
+    def __call__(self, step: str) -> None:
+        self.done += 1
+        if self.on_step is not None:
+            self.on_step(step, self.done, self.total)

@@ -1,0 +1,54 @@
+"""Define the settings of a fit to a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mgce._validation import check_beta, check_choice, expected, expected_share
+from mgce.desk.tables.candidates import AUTO, MODELS
+from mgce.desk.tables.rows import Split
+
+METRICS = ("accuracy", "balanced")
+
+
+@dataclass(frozen=True)
+class FitPlan(Split):
+    """The settings of :func:`mgce.desk.tables.fit.run`, which fits a classifier to a table.
+
+    The result depends only on these settings and the table, if `budget` is inf. Otherwise it also depends on the speed
+    of the processor.
+
+    Attributes:
+        model: a key of :data:`~mgce.desk.tables.candidates.MODELS`, or "auto" for all of them.
+        beta: loss parameter in [1, inf]; None to choose it.
+        noise_rate: the share of labels that are wrong, or "auto" to estimate it: see :func:`mgce.certify`.
+        noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
+        coverage: share of rows whose label prediction sets are to contain, in (0, 1).
+        delta: probability with which the certificate may fail.
+        budget: seconds of processor time for choice and fit of the model: see :func:`mgce.desk.tables.choice.choose`.
+        metric: the measure by which the model is chosen and fitted: "accuracy" or "balanced". Balanced accuracy is the
+            mean over labels of the accuracy on rows of one label. For it rows are weighted, so that all labels have
+            equal weight.
+    """
+
+    model: str = AUTO
+    beta: float | None = None
+    noise_rate: float | str = 0.0
+    noise_type: str = "symmetric"
+    coverage: float = 0.9
+    delta: float = 0.05
+    budget: float = 60.0
+    metric: str = "accuracy"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("model", self.model, (AUTO, *MODELS))
+        check_choice("metric", self.metric, METRICS)
+        if not 0 <= self.seed < 2**32:  # what NumPy's generators take
+            raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
+        if self.beta is not None:
+            check_beta(self.beta)
+        if not 0 < self.coverage < 1:
+            raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))
+        if not self.budget > 0:
+            raise ValueError(expected("budget", "a positive number of seconds", self.budget))

@@ -1,0 +1,159 @@
+"""Choose a model on the training rows of a table, judge the labels of all rows, and fit the model to all rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
+
+from mgce._threads import one_blas_thread, one_torch_thread
+from mgce.desk.tables.candidates import AUTO, FEW_BETAS, Baseline, Candidate, baselines, candidates
+from mgce.desk.tables.choice import HEAD_FITS, Choice, choose, choose_head, count_fits, fit_candidate
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.judging import judge, judge_by_head
+from mgce.desk.tables.model import TableModel, row_prints
+from mgce.desk.tables.rows import Rows
+from mgce.desk.tables.text_features import transformer as features_of
+from mgce.estimators import MGCEVotingClassifier
+from mgce.labels.doubtful import DoubtfulLabels
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The models among which one is chosen; none for embeddings, whose heads are chosen in another way."""
+
+    among: Sequence[Candidate]
+    compared: Sequence[Baseline]
+
+    @classmethod
+    def of(cls, rows: Rows, plan: FitPlan, jobs: int) -> Contest:
+        """Return the models to try on a table.
+
+        Args:
+            rows: the rows of the table.
+            plan: the settings.
+            jobs: number of trees that a forest grows at once; -1 for one on each core.
+        """
+        if rows.columns.width > 0 and plan.model == AUTO:
+            return cls([], [])
+        n_classes = len(rows.classes)
+        compared = baselines(plan.seed, n_classes)
+        if plan.model != AUTO:  # then baselines are reported alone
+            compared = [replace(baseline, final=None) for baseline in compared]
+        return cls(candidates(plan.model, plan.beta, plan.seed, len(rows.train), n_classes, jobs), compared)
+
+    @property
+    def n_fits(self) -> int:
+        """The largest number of fits."""
+        return count_fits(self.among, self.compared) if self.among else HEAD_FITS
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The results of learning from the training rows: the chosen model, and the judgement of all labels."""
+
+    model: TableModel  # what was chosen, fitted to the training rows
+    choice: Choice
+    judgement: DoubtfulLabels  # of the labels of all rows
+    warned: list[str]  # of fits that did not converge, each sentence once
+
+
+def learn(rows: Rows, plan: FitPlan, contest: Contest, on_fit: Callable[[str], None], jobs: int) -> Learnt:
+    """Choose a model by cross-validation on the training rows, and judge all labels.
+
+    Args:
+        rows: the rows, with the labels to learn from.
+        plan: the settings.
+        contest: the models to choose among.
+        on_fit: called before each fit with its description.
+        jobs: number of trees that a forest grows at once; -1 for one on each core.
+    """
+    transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
+    X, y = transformer.transform(rows.selected), rows.classes[rows.target]
+    # These are many small fits, in which several threads would mostly wait for one another.
+    with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        if contest.among:
+            choice, judgement = _choose_and_judge(rows, X, y, plan, contest, on_fit, jobs)
+            warned = list(dict.fromkeys(str(one.message) for one in caught))
+        else:  # embeddings
+            weight = _weight(rows, rows.train, plan)
+            choice = choose_head(X[rows.train], y[rows.train], seed=plan.seed, on_fit=on_fit, weight=weight)
+            on_fit("Judging the labels")
+            judgement, warned = judge_by_head(choice, X, rows.target, rows.train, rows.first), []
+    return Learnt(_model(rows, transformer, choice.fitted, rows.train), choice, judgement, warned)
+
+
+def _choose_and_judge(
+    rows: Rows,
+    X: Any,
+    y: NDArray[Any],
+    plan: FitPlan,
+    contest: Contest,
+    on_fit: Callable[[str], None],
+    jobs: int,
+) -> tuple[Choice, DoubtfulLabels]:
+    choice = choose(
+        X[rows.train],
+        y[rows.train],
+        contest.among,
+        contest.compared,
+        beta=plan.beta or FEW_BETAS[0],
+        budget=plan.budget,
+        seed=plan.seed,
+        weight=_weight(rows, rows.train, plan),
+        balanced=plan.metric == "balanced",
+        on_fit=on_fit,
+    )
+    on_fit("Judging the labels")
+    others: dict[str, Any] = {"weight": rows.weight(rows.train), "first": rows.first, "classes": rows.classes}
+    if plan.metric == "accuracy":  # else its forest has weights by which rare labels seem right
+        others["fitted"] = _members(choice.fitted)
+    return choice, judge(X, rows.target, rows.train, plan.seed, jobs, **others)
+
+
+def refit(choice: Choice, rows: Rows, plan: FitPlan) -> TableModel:
+    """Return the chosen model fitted to all distinct rows."""
+    distinct = np.concatenate([rows.train, rows.held_out])
+    selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
+    transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
+    weight = _weight(rows, distinct, plan)
+    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, plan.seed, weight)
+    return replace(_model(rows, transformer, fitted, distinct), n_measured=len(rows.train))
+
+
+def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
+    """Return the weights of the rows `some` in fits; None if all weights are equal.
+
+    For the balanced metric, all given labels have the same total weight. With two classes, the classifier of best
+    balanced accuracy against given labels is also the best against right labels, whatever the shares of wrong labels.
+    This is not so for weights by estimated shares of the right classes, which are not used.
+
+    Reference: Menon, van Rooyen, Ong and Williamson, Learning from corrupted binary labels via class-probability
+    estimation, ICML 2015.
+    """
+    copied = rows.weight(some)
+    if plan.metric == "accuracy":
+        return copied
+    weight = np.ones(len(some)) if copied is None else copied
+    totals = np.bincount(rows.target[some], weight)
+    return np.asarray(weight * (weight.sum() / (np.count_nonzero(totals) * totals[rows.target[some]])))
+
+
+def _members(fitted: Any) -> list[Any]:
+    """Return the fitted models that a fitted average consists of, or the model itself."""
+    return list(fitted.estimators_) if isinstance(fitted, MGCEVotingClassifier) else [fitted]
+
+
+def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> TableModel:
+    """Return the model of a fitted transformer and classifier, which were fitted to the rows with indices `trained`."""
+    hashes = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
+    return TableModel(Pipeline([("columns", transformer), ("classifier", classifier)]), rows.columns, hashes)

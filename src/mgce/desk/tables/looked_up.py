@@ -1,0 +1,141 @@
+"""Rows of a table to look up for a bound on errors, as a file for `mgce review`; and the labels that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from mgce._column_types import texts
+from mgce._validation import expected, listed
+from mgce.desk.files.written_tables import to_csv
+from mgce.desk.review.decided_rows import NAMED, check_classes, check_decided
+from mgce.desk.review.decision_file import Decision
+from mgce.desk.tables.listing import file_of_suspects
+from mgce.desk.tables.predictions import LabelledPredictions
+from mgce.desk.tables.row_keys import row_keys
+from mgce.risk import rows_to_check
+from mgce.risk.sample import UNSEEN
+
+EVERY = 1e-6  # a width that no table is large enough for: all rows are to be looked up
+LOST = "they were deleted, or other cells than the label were changed"
+REMEDY = "Certify the table that --to-check was given, with decisions as the page of `mgce review` saved them."
+ROW = "row"  # the column that numbers the rows, as `mgce fit` names it
+
+
+def order_to_check(
+    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float
+) -> NDArray[np.int64]:
+    """Return the rows to look up for a bound of a wanted width; sorting the table does not change their order.
+
+    Args:
+        frame: the table.
+        predictions: its labels and predictions.
+        width: as in :func:`~mgce.risk.rows_to_check`.
+        delta: probability with which the bound may fail.
+    """
+    by_key = np.argsort(np.array(row_keys(frame, predictions.column)), kind="stable")
+    return by_key[rows_to_check(predictions.target[by_key], predictions.probs[by_key], width, delta=delta)]
+
+
+def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: NDArray[np.int64]) -> bytes:
+    """Return the content of a file of suspects with these rows, the first one to look up first."""
+    labels, probs, n = predictions.target[rows], predictions.probs[rows], rows.size
+    classes = np.array([*predictions.classes, ""], dtype=object)  # the last for a label that is no class
+    best = np.argsort(-probs, axis=1, kind="stable")[:, :2]
+    given = np.array(_given(frame, predictions), dtype=object)[rows]
+    values = {
+        "rank": np.arange(1, n + 1),
+        "": rows + 1,
+        "line": "",
+        "key": np.array(row_keys(frame, predictions.column), dtype=object)[rows],
+        "given": given,
+        "suggested": classes[best[:, 0]],
+        "alternative": classes[np.where(best[:, 0] == labels, best[:, 1], best[:, 0])],
+        "p_wrong": 0.5,
+        "p_given": np.where(labels == UNSEEN, 0.0, probs[np.arange(n), labels]).round(2),
+        "p_suggested": probs.max(1).round(2),
+        "is_issue": False,
+        "expected_precision": 0.5,
+        "checked": "",
+        "draw": np.arange(1, n + 1),
+        "draw_probability": 1 / len(frame),
+    }
+    cells = frame.drop(columns=predictions.column).iloc[rows]
+    return to_csv(file_of_suspects(values, cells, predictions.column, ROW), None)
+
+
+@dataclass(frozen=True)
+class LookedUpRows:
+    """Rows of a table that were looked up, and the labels of before the looks."""
+
+    predictions: LabelledPredictions  # with the given labels that the person saw
+    rows: NDArray[np.int64]  # (m,), in the order of the draws
+    right: NDArray[np.int64]  # (m,), their right labels, or `UNSEEN`
+    notes: list[str]
+
+
+def looked_up(
+    frame: pd.DataFrame,
+    predictions: LabelledPredictions,
+    decisions: Sequence[Decision],
+    delta: float,
+    option: str = "checked",
+) -> LookedUpRows:
+    """Return the rows that were looked up, in the order of the draws, and their right labels.
+
+    A row that was drawn before the last decision and has none counts as an error. So does one that was dropped or
+    skipped, or whose label is none of the classes of the model. Labels may already be corrected in the table: the label
+    that the person saw counts as the given one.
+
+    Args:
+        frame: the table.
+        predictions: its labels and predictions.
+        decisions: the decisions, at most one for each row.
+        delta: probability with which the bound may fail.
+        option: the name of the option that took the decisions, for errors.
+
+    Raises:
+        ValueError: if a decision is on no row of this table, on another given label, or for a label that is neither a
+            class nor in the table, or if its draw is not the one of this row.
+    """
+    order = order_to_check(frame, predictions, EVERY, delta)
+    now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
+    check_decided(decisions, now, "this table", REMEDY, why_lost=LOST, option=option)
+    known = [name for name in predictions.classes if name]
+    check_classes(decisions, [*known, *sorted({*now.values()} - {*known})], "the table")
+    keys = [*now]
+    draw = {keys[row]: place for place, row in enumerate(order.tolist(), 1)}
+    other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
+    if other:
+        what = "decisions on the rows that --to-check has written for this table"
+        raise ValueError(expected(option, what, f"{len(other):,} on other rows: {listed(other, NAMED)}"))
+    place = {label: index for index, label in enumerate(predictions.classes)}
+    mended = [one for one in decisions if now[one.key] != one.given]
+    target = predictions.target.copy()
+    target[[order[draw[one.key] - 1] for one in mended]] = [place.get(one.given, UNSEEN) for one in mended]
+    found = {one.draw: place.get(one.label, UNSEEN) for one in decisions}
+    last = max(draw or 0 for draw in found)
+    right = np.array([found.get(number, UNSEEN) for number in range(1, last + 1)], dtype=np.int64)
+    return LookedUpRows(replace(predictions, target=target), order[:last], right, _on_mended(mended))
+
+
+def _given(frame: pd.DataFrame, predictions: LabelledPredictions) -> list[str]:
+    """Return the label of each row: the name of its class, or what the table has where that is no class."""
+    labels = texts(frame[predictions.column]).tolist()
+    pairs = zip(predictions.target.tolist(), labels, strict=True)
+    return [label if target == UNSEEN else predictions.classes[target] for target, label in pairs]
+
+
+def _on_mended(mended: Sequence[Decision]) -> list[str]:
+    """Return a note if labels were corrected since they were looked up."""
+    if not mended:
+        return []
+    names = listed([one.name for one in mended], NAMED)
+    return [
+        f"The table has corrected labels in {len(mended):,} of the rows that were looked up ({names}). The labels of "
+        "before the looks count as the given ones. If labels of other rows were corrected, certify the table of before."
+    ]

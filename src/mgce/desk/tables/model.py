@@ -1,0 +1,368 @@
+"""Predict with a classifier of table rows, bound its errors, and save it with the columns it was fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import softmax
+from scipy.stats import binom, binomtest
+from sklearn.pipeline import Pipeline
+
+import mgce
+from mgce._limits import TABLE_CELLS, read_at_most
+from mgce._validation import check_choice, expected
+from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
+from mgce.desk.tables.predictions import LabelledPredictions
+from mgce.desk.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
+from mgce.estimators.archive import OtherFormatError
+from mgce.estimators.base import link_probs
+from mgce.estimators.persistence import to_bytes
+from mgce.estimators.unbuilt import Node, read
+from mgce.features.card import Card
+from mgce.features.feature_files import MOST_WIDTH
+from mgce.functional import minimax_probs, worst_case_probs
+from mgce.labels.right_labels import RightLabels
+from mgce.risk import RiskCertificate, certify
+from mgce.risk.parts import label_indices
+from mgce.sets import ConformalSets
+
+# Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
+# rows among 569 that a model learnt from, 8 of 142 in a new table are one.
+CHANCE = 1e-3
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A model's predicted classes, probabilities and margins (logits) for n rows and k classes."""
+
+    label: NDArray[Any]  # (n,), the predicted classes
+    h: FloatArray  # (n, k), minimax probabilities
+    p: FloatArray  # (n, k), worst-case probabilities
+    q: FloatArray | None  # (n, k), probabilities of the right labels; None if the model has none
+    margins: FloatArray  # (n, k); (0, f) for two classes and one margin f, since only differences of margins matter
+
+    @property
+    def softmax(self) -> FloatArray:
+        """The softmax of the margins, for prediction sets: softmax has no zeros, so classes do not tie."""
+        return np.asarray(softmax(self.margins, axis=1))
+
+
+class TablePipeline(Pipeline):  # type: ignore[misc]
+    """The content of a model file: a fitted pipeline, and a description of the table that it was fitted to.
+
+    :func:`mgce.estimators.load` returns it. Use the returned pipeline like any scikit-learn pipeline, on features that
+    :meth:`mgce.desk.columns.kinds.Columns.select` returns.
+
+    Attributes:
+        table_: `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
+            in :class:`~mgce.desk.columns.kinds.Columns`; `trained_rows`, a hash of each row that the model learnt
+            from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
+            None; `sets` and `right_labels`, the prediction sets and what q follows from, or None; `width`, the
+            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None.
+    """
+
+    table_: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TableModel:
+    """A fitted classifier of the rows of a table, with the columns that it needs."""
+
+    pipeline: Any  # a fitted transformer and a fitted robust classifier
+    columns: Columns
+    trained_rows: NDArray[np.uint64]  # a hash of each row that it learnt from, sorted
+    version: str = mgce.__version__  # of the mgce that fitted the model
+    sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
+    # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
+    n_measured: int | None = None
+    right_labels: RightLabels | None = None  # how q follows from margins
+    encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
+
+    def __post_init__(self) -> None:
+        known = {**self._categories(), self.columns.target: frozenset(map(str, self.classes))}
+        object.__setattr__(self, "columns", replace(self.columns, known=known))
+
+    def _categories(self) -> dict[str, frozenset[Any]]:
+        """Return the categories of the training rows, by column."""
+        names = self.columns.categories
+        if not names:
+            return {}
+        encoder = self.pipeline[0].named_transformers_["categories"]
+        return {name: frozenset(found) for name, found in zip(names, encoder.categories_, strict=True)}
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """The labels of the k classes, sorted, shape (k,)."""
+        return np.asarray(self.pipeline[-1].classes_)
+
+    @property
+    def beta(self) -> float:
+        """The loss parameter beta, which determines the probabilities h and p."""
+        return float(self.pipeline[-1].beta_)
+
+    def predict(self, selected: pd.DataFrame) -> Predictions:
+        """Predict the classes of rows of features that :meth:`Columns.select` returned."""
+        X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
+        # One call for label, h and p, as a forest's margins take long to compute.
+        f = np.asarray(classifier.decision_function(X), dtype=np.float64)
+        f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
+        h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
+        q = None if self.right_labels is None else self.right_labels.probs(f)
+        return Predictions(self.classes[f.argmax(1)], h, p, q, f)
+
+    def require_room(self, n: int) -> None:
+        """Raise an error if n rows times the number of classes exceeds `TABLE_CELLS`, the limit for tables.
+
+        A class takes a few bytes in a model file, but eight bytes in the probabilities of every row.
+
+        Raises:
+            ValueError: if there are more.
+        """
+        k = len(self.classes)
+        if n * k > TABLE_CELLS:
+            most = f"a table of at most {TABLE_CELLS // k:,} rows for a model of {k:,} classes; split it"
+            raise ValueError(expected("table", most, f"{n:,}"))
+
+    def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
+        """Bound the model's probability of errors, from labelled rows that it was not trained on.
+
+        Args:
+            selected: features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
+            **options: of :func:`mgce.certify`.
+
+        Raises:
+            ValueError: if no label is one of the classes, or an option is out of range.
+        """
+        predictions = self.labelled_predictions(selected, labels)
+        return certify(predictions.target, predictions.probs, **options)
+
+    def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
+        """Return predictions for labelled rows, together with the labels.
+
+        Args:
+            selected: features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
+
+        Raises:
+            ValueError: if no label is one of the classes.
+        """
+        probs = self.pipeline.predict_proba(selected)
+        target = label_indices(labels.to_numpy(dtype=str), self.classes, len(probs), self.columns.target)
+        return LabelledPredictions(target, probs, [str(label) for label in self.classes], self.columns.target)
+
+    def unseen_labels(self, labels: pd.Series[Any]) -> list[str]:
+        """Return a sentence on labels that are none of the model's classes; no sentence if there are none."""
+        unknown = labels[~labels.isin(self.classes.tolist())]
+        if unknown.empty:
+            return []
+        return [
+            f"{len(unknown):,} of the {len(labels):,} rows have a label that the model does not know "
+            f"({unknown.iloc[0]!r}, for one): they count as errors."
+        ]
+
+    def unseen(self, selected: pd.DataFrame) -> list[str]:
+        """Return a sentence on each column with categories that no training row had."""
+        return unseen_categories(selected, self._categories())
+
+    def count_trained(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> int:
+        """Return the number of rows that equal a training row in all features and the label."""
+        return int(np.isin(row_prints(selected, labels), self.trained_rows).sum())
+
+    def require_unseen(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> list[str]:
+        r"""Raise an error if more rows equal training rows of the model than chance explains.
+
+        A new row equals one of the n training rows with a probability that Good's formula estimates. With :math:`n_1`
+        training rows that equal no other training row, this probability is
+
+        .. math:: 1 - \frac{n_1}{n}.
+
+        Let the number of equal rows be binomial, with the upper confidence bound of this estimate at `CHANCE` as its
+        probability. If there are more equal rows than this number exceeds with probability `CHANCE`, they are taken for
+        training rows.
+
+        Args:
+            selected: m distinct rows of features, as :meth:`Columns.select` returns them.
+            labels: the label of each row, as text.
+
+        Returns:
+            A note, if some rows equal training rows, but no more than chance explains.
+
+        Raises:
+            ValueError: if more rows do.
+
+        Reference: Good, The population frequencies of species, Biometrika, 1953.
+        """
+        trained, m = self.count_trained(selected, labels), len(selected)
+        if not trained:
+            return []
+        n = len(self.trained_rows)
+        repeated = n - int((np.unique(self.trained_rows, return_counts=True)[1] == 1).sum())
+        chance = binomtest(repeated, n, alternative="less").proportion_ci(1 - CHANCE).high
+        if trained > binom.isf(CHANCE, m, chance):
+            raise ValueError(
+                f"Expected `table` to hold rows that the model has not learnt from, but it learnt from {trained:,} of "
+                f"the {m:,}, labels included: leave those out, or label new rows. mgce fit has a bound from rows held "
+                "out, in its report."
+            )
+        return [
+            f"{trained:,} of the {m:,} rows equal a row that the model learnt from. That is no more than chance may "
+            "bring; if they are the same examples, the certificate does not hold."
+        ]
+
+    def with_target(self, target: str | None) -> TableModel:
+        """Return the same model for tables whose labels are in the column `target`; None keeps the present column."""
+        return self if target is None else replace(self, columns=replace(self.columns, target=target))
+
+    def to_bytes(self) -> bytes:
+        """Return the model as the content of a file.
+
+        Raises:
+            ValueError: if the model has too many parts for a file.
+        """
+        pipeline = TablePipeline(self.pipeline.steps)
+        pipeline.table_ = {
+            "version": self.version,
+            "kinds": dict(self.columns.kinds),
+            "target": self.columns.target,
+            "id": self.columns.id,
+            "formats": dict(self.columns.formats),
+            "trained_rows": self.trained_rows,
+            "n_measured": self.n_measured,
+            "sets": None if self.sets is None else asdict(self.sets),
+            "right_labels": None if self.right_labels is None else asdict(self.right_labels),
+            "width": self.columns.width,
+            "encoder": None if self.encoder is None else asdict(self.encoder),
+        }
+        return to_bytes(pipeline)
+
+    @classmethod
+    def load(cls, path: Path) -> TableModel:
+        """Load a model from a file with the content that :meth:`to_bytes` returned.
+
+        The file may be untrusted: only checked numbers and names of the file become part of the model.
+
+        Raises:
+            FileNotFoundError: if there is no file at `path`.
+            ValueError: if the file is damaged, or is not a model of a table.
+        """
+        if not path.is_file():
+            raise FileNotFoundError(expected("model", "the path of a file that exists", str(path)))
+        try:
+            with path.open("rb") as file:
+                root = read(read_at_most(file))
+            ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
+            model = _built(root) if ours else None
+        except OtherFormatError as error:
+            raise ValueError(str(error).replace("`format`", "`model`", 1)) from error
+        except Exception as error:  # a damaged file, or one that was changed by hand, can raise any type
+            raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name)) from error
+        if model is None:
+            raise ValueError(expected("model", "a file written by `mgce fit`", path.name))
+        return model
+
+
+def _built(root: Node) -> TableModel:
+    """Build the model from the content of a model file: see :mod:`mgce.desk.tables.rebuilt`.
+
+    Raises:
+        ValueError: if the content is not what `mgce fit` writes; damaged parts may raise other exceptions too.
+    """
+    table = root["table_"]
+    columns = _columns(table)
+    (_, transformer), (_, classifier) = (item.items() for item in root["steps"].items())
+    built, made_up = build_transformer(transformer, columns)
+    first = built.transform(made_up[:1])
+    steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
+    trained = table["trained_rows"].array(np.uint64, None)
+    measured, sets, right, card = (table[name] for name in ("n_measured", "sets", "right_labels", "encoder"))
+    model = TableModel(
+        Pipeline(steps),
+        columns,
+        trained,
+        table["version"].text(),
+        n_measured=None if measured.tree is None else int(measured.number(1, len(trained))),
+        right_labels=None if right.tree is None else build_right_labels(right.data()),
+        encoder=None if card.tree is None else Card.from_dict(card.data()),
+    )
+    if model.encoder is not None and model.encoder.width != columns.width:
+        raise ValueError(expected("encoder", f"one of {columns.width} features", model.encoder.width))
+    if sets.tree is not None:
+        model = replace(model, sets=build_sets(sets.data(), len(model.classes)))
+    model.predict(made_up[:1])  # as all parts are of one size, this works
+    return model
+
+
+def _columns(table: Node) -> Columns:
+    """Build the description of the columns from the content of a model file."""
+    id_column = None if table["id"].tree is None else table["id"].text()
+    formats, width = table["formats"].texts(), int(table["width"].number(0, MOST_WIDTH))
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width)
+    if (EMBEDDING in columns.kinds.values()) != bool(width) or (width and len(columns.kinds) > 1):
+        raise ValueError(expected("width", "that of a column of embeddings alone", width))
+    if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:
+        raise ValueError(expected("kinds", f"columns of {KINDS}", columns.kinds))
+    for name, form in formats.items():
+        check_choice("formats", form, FORMATS[columns.kinds[name]])
+    return columns
+
+
+def row_prints(selected: pd.DataFrame, labels: pd.Series[Any]) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each row of features and label, shape (n,); different rows hardly ever have equal hashes.
+
+    Args:
+        selected: features, as :meth:`Columns.select` returns them.
+        labels: the label of each row.
+    """
+    frame = pd.concat([selected, labels], axis=1)
+    return np.asarray(pd.util.hash_pandas_object(frame, index=False), dtype=np.uint64)
+
+
+def predictions_frame(
+    model: TableModel,
+    predictions: Predictions,
+    row_names: pd.Series[Any],
+    *,
+    every_class: bool,
+    sets: bool = False,
+    clean: bool = False,
+) -> pd.DataFrame:
+    """Return predictions as a table: name of the row, predicted class, and the probabilities h and p of that class.
+
+    Args:
+        model: the model that predicted.
+        predictions: predictions for n rows.
+        row_names: the name of each row; the name of the series heads the column.
+        every_class: add columns of h and p for every class.
+        sets: add a column with the prediction set, its classes separated by vertical bars.
+        clean: add q, the probability of the right label.
+
+    Raises:
+        ValueError: if `sets` or `clean` is true and the model has no sets or no q.
+    """
+    predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
+    labels = [str(label) for label in predictions.label]
+    columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}
+    if sets:
+        if model.sets is None:
+            raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
+        columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
+    outputs = {"h": predictions.h, "p": predictions.p}
+    if clean:
+        if predictions.q is None:
+            what = "asked of a model with them; fit it anew, for accuracy"
+            raise ValueError(expected("clean_probs", what, "one without"))
+        outputs["q"] = predictions.q
+        columns["q"] = predictions.q[predicted]
+    if every_class:
+        for output, probs in outputs.items():
+            columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}
+    frame = pd.DataFrame(columns, index=row_names.index)
+    frame.insert(0, str(row_names.name), row_names, allow_duplicates=True)
+    return frame

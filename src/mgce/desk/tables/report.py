@@ -1,0 +1,405 @@
+"""Write the HTML report of a fit to a table; the command line prints some sentences of the report too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
+from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
+from mgce.desk.columns.numbers import PLAIN, TRUTH
+from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
+from mgce.desk.tables.annotator_report import annotator_section
+from mgce.desk.tables.calibration_report import calibration_section
+from mgce.desk.tables.candidates import BASELINES, HEADS, MODELS
+from mgce.desk.tables.choice import BEHIND, Average, Choice, Trial
+from mgce.desk.tables.class_report import class_sections, never_predicted
+from mgce.desk.tables.fit import TableFit
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.summary import columns_left_out
+from mgce.desk.tables.suspects_report import (
+    FEW_LOOKS,
+    NO_PICTURES,
+    checked_section,
+    left_wrong,
+    line_cells,
+    next_section,
+    next_steps,
+    right_on_checked,
+    suspect_cells,
+    suspect_head,
+    worst_rows,
+)
+from mgce.risk import RiskCertificate
+
+NOISE_LIMITS = {
+    "symmetric": "The noise rate is taken as a lower bound of the share of wrong labels, and a wrong label as any of "
+    "the other classes with equal probability. If the true share is smaller, or some mistakes are likelier than "
+    "others, the bounds are too low.",
+    "any": "The noise rate is taken as an upper bound of the share of wrong labels. If the true share is larger, the "
+    "bounds are too low.",
+}
+NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
+PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text", EMBEDDING: "embeddings"}
+NO_BOUND_ON_ERRORS = (
+    " If some of these labels are wrong, that is no bound on its errors: check random rows with mgce review, or state "
+    "a --noise-rate."
+)
+CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
+N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
+
+
+def page(
+    fit: TableFit,
+    name: str,
+    model_file: str,
+    environment: Mapping[str, str],
+    n_suspects: int = 50,
+    steps: Mapping[str, str] | None = None,
+    pictures: Mapping[int, bytes] | None = None,
+) -> bytes:
+    """Return the report as an HTML page in UTF-8.
+
+    Args:
+        fit: what :func:`mgce.desk.tables.fit.run` returned.
+        name: name of the table's file.
+        model_file: name of the model's file.
+        environment: versions of the software, by its name.
+        n_suspects: rows with the most suspect labels to show, at most.
+        steps: sentences with commands for what to do next; None to build them from the file names.
+        pictures: small JPEGs of rows, by the index of the row; None for none.
+    """
+    checked = {"What checked rows tell": checked_section(fit)} if fit.findings else {}
+    annotators = {"The annotators": annotator_section(fit.consensus)} if fit.consensus else {}
+    sections = {
+        "The ten most suspect labels": worst_rows(fit, pictures or NO_PICTURES),
+        "Do this next": next_section(fit, steps or next_steps(fit, name, model_file)),
+        **checked,
+        **annotators,
+        "The bounds": _certificate(fit),
+        **class_sections(fit),
+        "Prediction sets": _sets(fit),
+        "Calibration": calibration_section(fit),
+        "The choice of the model": _choice(fit),
+        "The most suspect labels": _suspects(fit, n_suspects),
+        "What was done": _done(fit, name, model_file, environment),
+        "Limits": _limits(fit.plan),
+    }
+    return document(f"{fit.plan.target} in {name}", headline(fit), sections)
+
+
+def headline(fit: TableFit) -> str:
+    """Return sentences on accuracy and certified error, on classes never predicted and on rows that seem dependent.
+
+    If random rows were checked, the accuracy is that against their right labels: see also :func:`against_given`.
+    """
+    signs = "; ".join(each.what for each in fit.dependence)
+    warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
+    first = right_on_checked(fit) or _measured_and_certified(fit)
+    return " ".join(filter(None, [first, fit.caution, never_predicted(fit)])) + warning
+
+
+def against_given(fit: TableFit) -> str:
+    """Return sentences on the agreement with given labels if the headline has none; otherwise ""."""
+    return _measured_and_certified(fit) if right_on_checked(fit) else ""
+
+
+def _measured_and_certified(fit: TableFit) -> str:
+    certificate = fit.certificate
+    rows = "distinct rows" if fit.n_copies else "rows"
+    label = fit.given_label
+    measured = (
+        f"On {certificate.n:,} {rows} that it had not seen, the model agrees with {label} in "
+        f"{fit.quality['accuracy']:.1%}."
+    )
+    error, confidence = (
+        certificate.assumed.argmax_error,
+        f"With confidence {confidence_text(1 - certificate.delta)}",
+    )
+    if certificate.refuted is not None:
+        return (
+            f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with "
+            f"{label} in at most {_bound(error)} of {rows} drawn like these."
+        )
+    if error is None or error >= 1:
+        return f"{measured} These rows do not suffice for a bound."
+    condition = _condition(certificate, fit.plan)
+    if condition:
+        return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
+    only_if = "" if right_on_checked(fit) else NO_BOUND_ON_ERRORS
+    return (
+        f"{measured} {confidence}, it disagrees with {label} in at most {_bound(error)} of {rows} drawn and labelled "
+        f"like these.{only_if}"
+    )
+
+
+def which_model(fit: TableFit) -> str:
+    """Return sentences that say which model is in the file, and which model was measured and certified."""
+    return (
+        f"The model in the file was fitted to all {len(fit.model.trained_rows):,} rows. The figures and the bound are "
+        f"of the same model fitted to {fit.n_train:,} of them; no bound is proved for the one in the file."
+    )
+
+
+def reading(fit: TableFit) -> str:
+    """Return two or three sentences on the lines of the file, the kinds of its columns, and columns left out."""
+    columns = fit.model.columns
+    kinds = [f"{n} of {PLURALS[kind]}" for kind in KINDS if (n := [*columns.kinds.values()].count(kind))]
+    formats = [f"{name} as {form}" for name, form in columns.formats.items() if form not in (PLAIN, TRUTH)]
+    learnt = f"Columns: {', '.join(kinds)}" + (f" ({', '.join(formats)})" if formats else "")
+    left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit).items())
+    return f"{fit.reading or ''} {learnt}.{f' Left out: {left_out}.' if left_out else ''}".lstrip()
+
+
+def wrong_labels(fit: TableFit) -> str:
+    """Return sentences on the share of wrong labels: an interval or a range, and what it assumes.
+
+    After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
+    """
+    found, review = fit.share, fit.findings
+    labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
+    if review is not None and review.left_is_useful:
+        return left_wrong(review)
+    assumed = f"This assumes that {', and that '.join(found.assumptions)}."
+    ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
+    wrong, few = (
+        ("wrong", "") if review is None else ("still wrong after the review, as the model estimates", FEW_LOOKS)
+    )
+    if found.share is not None:
+        sure = f"{ends}, nominally {1 - found.delta:.0%}"
+        return f"About {found.share:.1%} of the {labels} are {wrong} ({sure}). {assumed} {few}".rstrip()
+    if review is not None:
+        return f"Of the {labels}, {ends} are {wrong}. {assumed} {few}"
+    return (
+        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. Check "
+        f"{CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an interval of at "
+        f"most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
+    )
+
+
+def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
+    """Return the condition on wrong labels under which a bound holds, as the end of a sentence; "" if there is none."""
+    if plan.noise_type == "any":
+        return f", if at most {rate_down(certificate.noise_rate)} of the given labels are wrong"
+    if plan.noise_rate == "auto":
+        return (
+            f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random, as is estimated "
+            "from the rows where the model is most sure, and if it is right there"
+        )
+    if not plan.noise_rate:
+        return ""
+    return f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random"
+
+
+def _bound(probability: float | None) -> str:
+    """Format an upper bound in percent."""
+    return "" if probability is None else percent_up(probability)
+
+
+def _certificate(fit: TableFit) -> str:
+    """Return HTML with the bounds on errors and their assumptions."""
+    certificate = fit.certificate
+    corrected = not certificate.against_given
+    fails = "is wrong" if corrected else "disagrees with the given label"
+    rows = "distinct rows" if fit.n_copies else "rows"
+    bounds = table(
+        f"{'Errors' if corrected else 'Disagreements'} on {rows} like the {certificate.n:,} {rows} held out. Both "
+        f"bounds hold at once with confidence {confidence_text(1 - certificate.delta)}.",
+        ["", "measured, given labels", "at most, right labels"] if corrected else ["", "measured", "at most"],
+        [
+            [
+                f"the most probable class {fails}",
+                f"{1 - fit.quality['accuracy']:.1%}",
+                _bound(certificate.assumed.argmax_error),
+            ],
+            [
+                f"a class drawn from h {fails}",
+                f"{fit.quality['randomized_error']:.1%}",
+                _bound(certificate.assumed.randomized_error),
+            ],
+        ],
+    )
+    labels = _which_labels(certificate)
+    notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
+    of_given = against_given(fit)
+    return (
+        (paragraph(of_given) if of_given else "")
+        + bounds
+        + paragraph(which_model(fit))
+        + paragraph(labels)
+        + notes
+        + paragraph("This assumes that")
+        + bullets(certificate.assumptions)
+    )
+
+
+def _which_labels(certificate: RiskCertificate) -> str:
+    """Return sentences on the labels, right ones or given ones, for which the bounds hold."""
+    if certificate.refuted is not None:
+        return (
+            f"These labels refute {certificate.refuted}. No correction was made: the bounds are on disagreements with "
+            "the labels as given."
+        )
+    if certificate.against_given:
+        return (
+            "The bounds are on disagreements with the labels as given. They bound errors of the model if the labels "
+            "are right. If some are wrong, --noise-rate says how many, and the bounds are then against right labels."
+        )
+    only_if = "."
+    if certificate.conditional is not None:
+        only_if = f", and hold only if labels are wrong whatever the row. {certificate.caution}"
+    return (
+        "The bounds are on errors against right labels: they are corrected for a noise rate of "
+        f"{rate_up(certificate.noise_rate)}{only_if} All other figures on this page, accuracy and calibration among "
+        "them, are against the labels as given."
+    )
+
+
+def _sets(fit: TableFit) -> str:
+    """Return HTML with the guarantee of the prediction sets and their mean size."""
+    if fit.model.sets is None:
+        return paragraph(NO_SETS_IN_ORDER)
+    return paragraph(
+        "If one predicted class is not enough, mgce predict with --sets gives every row a set of classes. On the rows "
+        f"held out, a set has {fit.set_size:.2f} of the {len(fit.model.classes)} classes on average. {fit.model.sets} "
+        "The right class is the label as given, unless this paragraph names a share of wrong labels."
+    )
+
+
+def _description(choice: Choice) -> str:
+    """Return a clause that describes the chosen model, or the average of models."""
+    if isinstance(choice.candidate, Average):
+        return (
+            "the mean of the probabilities of the best candidate of each model, if it is at most "
+            f"{100 * BEHIND:g} points of accuracy behind the best of all"
+        )
+    return f"the {(MODELS | HEADS | BASELINES)[choice.trial.model]}"
+
+
+def _choice(fit: TableFit) -> str:
+    """Return HTML with the results of all tried models, and how one was chosen."""
+    choice = fit.choice
+    chosen = paragraph(f"Chosen: {choice.trial.name}, {_description(choice)}.")
+    if isinstance(choice.candidate, Average):
+        chosen += bullets([f"{member.name}: {MODELS[member.model]}" for member in choice.candidate.members])
+    words = (
+        f"Its accuracy was measured {choice.measured_on}. Labels that are wrong at random lower it."
+        if choice.trial.model in HEADS
+        else "All candidates were tried on few rows first, and then the best candidate of each model "
+        f"{choice.measured_on}. Labels that are wrong at random lower the accuracy of all candidates alike. A smaller "
+        "beta makes a model more robust to wrong labels; with infinity, its loss is cross-entropy."
+    )
+    rows = [
+        [trial.name + _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
+        for trial in choice.trials[:N_TRIALS]
+    ]
+    learnt = "given" if fit.findings is None else "mended by the review"
+    caption = (
+        f"Accuracy against the labels as {learnt}, on the test rows of the cross-validation, and the processor time "
+        "that it took."
+    )
+    return chosen + paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds"], rows)
+
+
+def _remark(trial: Trial, choice: Choice) -> str:
+    """Return a remark to print after a model's name: that the model was chosen, or why not."""
+    if trial == choice.trial:
+        return " (chosen)"
+    if trial.candidate is None:
+        return " (for comparison)"
+    return f" (not chosen: {trial.left_out})" if trial.left_out else ""
+
+
+def _suspects(fit: TableFit, most: int) -> str:
+    """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
+    judgement = fit.judgement
+    judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
+    if fit.judgement.source in HEADS:
+        judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
+    look_wrong = (
+        "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
+        "many are, the paragraph above says."
+    )
+    if fit.consensus is not None:
+        judged_by = "Rows stand in the order of doubt in their consensus, which the labels and a model of them decide."
+        look_wrong = "Rows whose consensus is more probably wrong than right, by their consensus."
+    words = paragraph(
+        f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
+    ) + paragraph(wrong_labels(fit))
+    counts = [
+        [str(label), f"{int(given.sum()):,}", f"{int(judgement.is_issue[given].sum()):,}"]
+        for index, label in enumerate(fit.model.classes)
+        if (given := judgement.is_distinct & (judgement.target == index)).any()
+    ]
+    words += table(
+        look_wrong,
+        ["given", "rows", "look wrong"],
+        counts,
+    )
+    suspects = judgement.suspects(most)
+    if not suspects.size:
+        return words + paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
+    numbers = "" if fit.plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
+    return words + table(
+        f"The most suspect rows, {len(suspects)} of them. Of their labels, "
+        f"{judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
+        suspect_head(fit),
+        [[*suspect_cells(fit, int(row)), *line_cells(fit, int(row))] for row in suspects],
+        words=3,
+    )
+
+
+def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, str]) -> str:
+    """Return HTML with the settings of the fit, the versions of the software, and the columns."""
+    settings = {
+        "table": name,
+        "target": f"{fit.plan.target}, {len(fit.model.classes)} classes",
+        "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
+        "model": f"{fit.choice.trial.name}: {_description(fit.choice)}",
+        "file": model_file,
+        "fitted to": which_model(fit),
+        "options": f"--model {fit.plan.model}, --budget {fit.plan.budget:g} (seconds)",
+        "noise rate": f"{fit.plan.noise_rate}",
+        "noise_type": fit.plan.noise_type,
+        "delta": f"{fit.plan.delta:g}",
+        "holdout": f"{fit.plan.holdout:g}",
+        "seed": f"{fit.plan.seed}",
+    }
+    if fit.plan.id:
+        settings["row names"] = f"column {fit.plan.id}"
+    if fit.plan.groups:
+        settings["rows held out"] = f"all rows of {fit.plan.holdout:.0%} of the groups in column {fit.plan.groups}"
+    if fit.plan.time:
+        settings["rows held out"] = f"the last rows in the order of column {fit.plan.time}"
+    left_out = [*(f"{name} (as asked)" for name in fit.plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
+    if left_out:
+        settings["columns left out"] = ", ".join(left_out)
+    if fit.reading is not None:
+        settings["lines read"] = str(fit.reading)
+    columns = table(
+        "The columns that the model learns from. In columns of numbers, and of dates as days since 1970, missing "
+        "values are replaced by the median and marked in an additional column; then all are scaled to mean 0 and "
+        "variance 1. "
+        "Columns of categories are one-hot encoded; if there are more than 50 categories, the rarest share one column.",
+        ["column", "kind", "format", "missing"],
+        [
+            [column, kind, fit.model.columns.formats.get(column, ""), f"{fit.n_missing[column]:,}"]
+            for column, kind in fit.model.columns.kinds.items()
+        ],
+        words=3,
+    )
+    return facts({**settings, **environment}) + columns
+
+
+def _limits(plan: FitPlan) -> str:
+    """Return HTML that lists the limits of the results."""
+    limits = [
+        "The certificate is about rows drawn in the same way as the rows of this table. It says nothing about other "
+        "places or times; for those, `mgce certify` makes a certificate from new labelled rows.",
+        "The certificate holds for the model of the training rows. If several models are compared on the same rows "
+        "held out and the best is taken, its certificate is too optimistic.",
+        "Calibration errors are estimates without a guarantee, and depend on the choice of bins.",
+        "A label can be suspect because it is wrong, because the row is unusual, or because the model is too simple.",
+    ]
+    if plan.noise_rate:
+        limits.append(NOISE_LIMITS[plan.noise_type])
+    return bullets(limits)

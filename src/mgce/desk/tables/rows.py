@@ -1,0 +1,286 @@
+"""Split the labelled rows of a table into training rows and held-out rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from mgce._column_types import texts
+from mgce._row_order import content_order
+from mgce._validation import check_count, expected, expected_share
+from mgce.desk.columns.copies import numbered, things_and_copies
+from mgce.desk.columns.kinds import Columns
+from mgce.desk.columns.notes import held_out_together, without_label
+from mgce.desk.files.table_files import require_column
+from mgce.desk.files.tables import make_table
+from mgce.desk.tables.model import row_prints
+
+IntArray = NDArray[np.int64]
+LABELS_IN_NOTE = 5  # labels that a note lists by name; it only counts the rest
+# A table of 400 classes, 20 rows of each, takes two minutes and 3 GB: forests and what they say grow with the classes.
+MOST_CLASSES = 500
+MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arrays of 8 bytes at a time
+
+
+@dataclass(frozen=True)
+class Split:
+    """The settings of a split: how to draw the held-out rows, and which columns are not features.
+
+    Without `groups` and `time`, the rows to hold out are drawn at random. Rows that are equal in all features, with
+    equal or different labels, are held out together or not at all, if they are copies.
+
+    Attributes:
+        target: the column of the labels.
+        id: the column that names the rows.
+        drop: further columns that are not used as features.
+        groups: a column whose equal values mark rows that depend on one another, such as the visits of one patient:
+            either all rows of a group are held out, or none.
+        time: a column of numbers or dates by which rows are sorted: the last rows are held out.
+        holdout: share of the rows, or of the groups, to hold out, in (0, 1).
+        seed: seed of the random draw.
+        text: columns that are text, whatever their values look like.
+        category: columns that are categories, whatever their values look like.
+    """
+
+    target: str
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    groups: str | None = None
+    time: str | None = None
+    holdout: float = 0.25
+    seed: int = 0
+    text: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.holdout < 1:
+            raise ValueError(expected_share("holdout", "a float in (0, 1)", self.holdout))
+        check_count("seed", self.seed, minimum=0)
+        if self.groups is not None and self.time is not None:
+            raise ValueError(expected("time", "left out where there are groups", self.time))
+
+    def columns(self, frame: pd.DataFrame) -> Columns:
+        """Return the columns of a table, with their kinds, inferred from the values or set by these settings."""
+        told = {"text": self.text, "category": self.category}
+        return Columns.of(frame, self.target, self.id, self.unlearnt, **told)
+
+    @property
+    def unlearnt(self) -> tuple[str, ...]:
+        """The names of the columns that the model does not use: neither target nor feature."""
+        names = (self.id, *self.drop, self.groups, self.time)
+        return tuple(name for name in names if name is not None)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The n rows of a table that have a label of a class, and their split into training rows and rows held out."""
+
+    frame: pd.DataFrame  # the table as read, n rows
+    columns: Columns  # with the kinds inferred from the training rows
+    selected: pd.DataFrame  # the features, as `Columns.select` returns them, n rows
+    labels: pd.Series[Any]  # (n,), as text
+    target: IntArray  # (n,), the labels as indices into `classes`
+    classes: NDArray[np.str_]  # (k,), sorted
+    names: pd.Series[Any]  # (n,), values of the id column, or numbers of the rows in the file from 1
+    train: IntArray  # indices of the training rows among the n rows, in an order that does not depend on the file's
+    held_out: IntArray  # indices of the rows held out, likewise; of the copies of a row, only one is in either
+    first: IntArray  # (n,), the index of the row that stands for all copies of a row: its own, if it has none
+    n_copies: int  # labelled rows that are copies, not counting one row of each set of copies
+    groups: NDArray[Any] | None  # (n,), the group of each row, if rows were held out by groups
+    unknown: pd.DataFrame  # features of further rows held out, whose label is none of the classes: errors of any model
+    unknown_groups: NDArray[Any] | None  # their groups
+    notes: list[str]  # sentences for the user about rows that were left out, and about copies
+
+    def weight(self, rows: IntArray) -> NDArray[np.float64] | None:
+        """Return how many copies each of the given rows represents; None if there are no copies."""
+        return np.bincount(self.first, minlength=len(self.first))[rows].astype(float) if self.n_copies else None
+
+
+def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
+    """Leave out rows without a label, hold out some of the rest, and infer the columns' kinds from the training rows.
+
+    The draw of rows to hold out is not stratified by class, since a certificate needs independent draws.
+
+    A label of one training row, or none, is more likely a typing error than a class. Rows with such a label are left
+    out of training. Held-out rows with such a label still count in the certificate, as errors of the model. Without
+    these rows, the certificate would not be computed from a random sample of the labelled rows.
+
+    Args:
+        frame: the table.
+        split: the settings.
+
+    Raises:
+        ValueError: if a column is missing, the labels are no classes, or there are too few rows.
+    """
+    _require(frame, split)
+    labelled = frame[frame[split.target].notna()]
+    if labelled.empty:
+        raise ValueError(expected(split.target, "a column with labels", "none"))
+    notes = without_label(len(frame) - len(labelled))
+    draw = _Draw.of(labelled, split)
+    held_out, order, first = draw.held_out, draw.order, draw.first
+    columns = split.columns(labelled[~held_out])
+    labels = columns.labels(labelled)
+    make_table("table", columns.select(labelled), labels)  # called for its checks, before rare labels are left out
+    is_first = first == np.arange(len(first))
+    counts = labels[~held_out & is_first].value_counts().reindex(labels.unique(), fill_value=0)
+    rare = sorted(counts[counts < 2].index)
+    notes += _on_rare(rare, int(labels.isin(rare).sum()))
+    keep = ~labels.isin(rare).to_numpy()
+    n_copies = int((~is_first).sum())
+    notes += held_out_together(n_copies, len(labelled))
+    unknown = order[(held_out & ~keep & is_first)[order]]
+    groups = draw.groups
+    kept = labelled[keep]
+    if labels[keep].nunique() < 2:
+        what = "rows enough that two classes have two each to learn from, beside those held out"
+        raise ValueError(expected("table", what, f"{len(labelled)} with a label"))
+    table = make_table("table", columns.select(kept), labels[keep])
+    _check_size(len(kept), len(table.classes))
+    place = np.cumsum(keep) - 1  # of the kept rows, from their place among those with a label
+    return Rows(
+        frame=kept,
+        columns=columns,
+        selected=table.features,
+        labels=labels[keep],
+        target=table.target,
+        classes=np.array(table.classes),
+        names=columns.row_names(frame).loc[kept.index],
+        train=place[order[(~held_out & keep & is_first)[order]]],
+        held_out=place[order[(held_out & keep & is_first)[order]]],
+        first=place[first[keep]],
+        n_copies=n_copies,
+        groups=None if groups is None else groups[keep],
+        unknown=columns.select(labelled.iloc[unknown]),
+        unknown_groups=None if groups is None else groups[unknown],
+        notes=notes,
+    )
+
+
+def _check_size(n_rows: int, n_classes: int) -> None:
+    """Raise an error for tables whose fit would take hours, or too much memory.
+
+    Raises:
+        ValueError: if there are too many classes, or too many probabilities for all rows and classes.
+    """
+    if n_classes > MOST_CLASSES:
+        raise ValueError(expected("target", f"a column of at most {MOST_CLASSES} classes", n_classes))
+    if n_rows * n_classes > MOST_PROBABILITIES:
+        most = f"of at most {MOST_PROBABILITIES // n_classes:,} rows for {n_classes} classes"
+        raise ValueError(expected("table", most, n_rows))
+
+
+def _require(frame: pd.DataFrame, split: Split) -> None:
+    """Check that the table has the columns that the settings name, and that none of them is the target."""
+    for option in ("target", "id", "groups", "time", "drop", "text", "category"):
+        value = getattr(split, option)
+        for name in value if isinstance(value, tuple) else (value,) * (value is not None):
+            require_column(frame, name, option)
+            if option != "target" and name == split.target:
+                raise ValueError(expected(option, "another column than the target", name))
+    for name in split.category:
+        if name in split.text:
+            raise ValueError(expected("category", "a column that is not text too", name))
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """The split of n labelled rows: which of them are held out."""
+
+    held_out: NDArray[np.bool_]  # (n,)
+    order: IntArray  # (n,), the rows in an order that does not depend on the file's
+    first: IntArray  # (n,), the row that stands for all copies of a row: the first of them in this order
+    groups: NDArray[np.int64] | None  # (n,), the group of each row, if rows are held out by groups
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
+        """Hold out random rows or groups, or the last in time; copies, and groups that share copies, stay together."""
+        columns = split.columns(frame)
+        selected, labels = columns.select(frame), columns.labels(frame)
+        others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
+        order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))
+        things, same = things_and_copies(selected.iloc[order], labels.iloc[order])  # numbers rise in this order
+        first = np.unique(same, return_index=True)[1][same]
+        units, groups = things, None
+        if split.groups is not None:
+            units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), things)
+        drawn = _drawn(units, split)
+        held_out = drawn[units]
+        back = np.argsort(order)
+        return cls(held_out[back], order, order[first][back], None if groups is None else groups[back])
+
+
+def order_of(
+    selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
+) -> IntArray:
+    """Return the indices that sort the rows: by `times`, if given, then by the cells of `selected` and of `others`."""
+    prints = [row_prints(selected, labels)]
+    if others.shape[1]:
+        prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
+    return content_order(*times, *prints).astype(np.int64)
+
+
+def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
+    """Hold out a share of the units 0, 1, ..., random ones or the last; return for each whether it is held out."""
+    n_units = int(units.max()) + 1
+    n = round(split.holdout * n_units)
+    if not 0 < n < n_units:
+        if split.groups is not None:
+            enough = f"a column of so many groups that a share of {split.holdout:g} can be held out"
+            raise ValueError(expected("groups", enough, n_units))
+        enough = f"of so many rows that a share of {split.holdout:g} can be held out"
+        raise ValueError(expected("table", enough, n_units))
+    drawn = np.zeros(n_units, dtype=bool)
+    if split.time is not None:
+        drawn[-n:] = True
+    else:
+        drawn[np.random.default_rng(split.seed).permutation(n_units)[:n]] = True
+    return drawn
+
+
+def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
+    """Merge groups that share copies of a row; return for each row the number of its merged group."""
+    n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
+    if n_same == len(same):
+        return groups
+    edges = coo_array((np.ones(len(same)), (groups, n_groups + same)), shape=(n_groups + n_same,) * 2)
+    return numbered(connected_components(edges, directed=False)[1][groups])
+
+
+def group_names(column: pd.Series[Any]) -> NDArray[np.str_]:
+    """Return the name of each row's group.
+
+    A row without a value is a group by itself. The name of this group begins with a null character, so no value of a
+    text file equals it.
+    """
+    values = zip(texts(column), column.notna(), strict=True)
+    return np.array([value if present else f"\0{row}" for row, (value, present) in enumerate(values)])
+
+
+def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return a column of numbers or dates as numbers; a missing value becomes -inf, which sorts first."""
+    columns = Columns.of(column.to_frame("time").assign(target=0), "target")
+    if columns.kinds.get("time", "category") == "category":
+        raise ValueError(expected("time", "a column of numbers, or of dates like 2024-05-31", column.iloc[0]))
+    times = columns.select(column.to_frame("time"))["time"].to_numpy()
+    return np.where(np.isnan(times), -np.inf, times)
+
+
+def _on_rare(rare: list[str], n: int) -> list[str]:
+    """Report, if there are any rare labels, that the n rows with these labels were left out."""
+    if not rare:
+        return []
+    shown = ", ".join(map(repr, rare[:LABELS_IN_NOTE]))
+    if len(rare) > LABELS_IN_NOTE:
+        shown += f" and {len(rare) - LABELS_IN_NOTE} more"
+    rows = "1 row was" if n == 1 else f"{n:,} rows were"
+    return [
+        f"{rows} left out, with a label that fewer than two training rows have: {shown}. "
+        "Those held out count as errors in the certificate."
+    ]

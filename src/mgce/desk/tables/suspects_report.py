@@ -1,0 +1,219 @@
+"""Write the texts on suspect rows, next steps, and checked rows, for the HTML report and the terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from mgce._rounding import confidence_text, percent_up
+from mgce._text import html_text
+from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
+from mgce.desk.review.bounds import width_after
+from mgce.desk.review.decision_file import saved_as
+from mgce.desk.review.draws import HELD_OUT
+from mgce.desk.review.suspect_file import PICTURE
+from mgce.desk.tables.checked import Findings
+from mgce.desk.tables.fit import TableFit
+from mgce.desk.tables.listing import probability_text
+
+NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
+WORST = 10  # rows with their cells on the first page: what fits on a screen
+CELLS = 12  # columns of these rows: more are not read across; the file has all
+FEW_LOOKS = "mgce clean bounds this share with few looks."
+LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
+CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
+
+
+def suspect_cells(fit: TableFit, row: int) -> list[str]:
+    """Return a row of the table of suspects: name, given label, suggested label, probability that the label is wrong.
+
+    Args:
+        fit: what :func:`mgce.desk.tables.fit.run` returned.
+        row: index of the row.
+    """
+    judged = fit.judgement
+    given, suggested = (str(labels[row]) for labels in (judged.given, judged.suggested))
+    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judged.wrong[row]))]
+
+
+def suspect_head(fit: TableFit) -> list[str]:
+    """Return the column names for the cells of :func:`suspect_cells` and :func:`line_cells`."""
+    return [fit.plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
+
+
+def line_cells(fit: TableFit, row: int) -> list[str]:
+    """Return a cell with the line number of a row in the file; no cell if the file has no lines."""
+    return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
+
+
+def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
+    """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
+    worst = fit.judgement.suspects(WORST)
+    if not worst.size:
+        return paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
+    cells = fit.listing.cells.drop(columns=PICTURE) if pictures else fit.listing.cells
+    shown = list(cells.columns[:CELLS])
+    more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
+    lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
+    texts = cells[shown].astype(object).where(cells[shown].notna(), "").iloc[worst]
+    rows = [
+        [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
+        for place, row in enumerate(worst.tolist())
+    ]
+    seen = shelf(
+        figure(image(pictures[row], f"picture of row {cells[0]}", "jpeg"), _caption(*cells[:3]))
+        for row, cells in zip(worst.tolist(), rows, strict=True)
+        if row in pictures
+    )
+    return seen + table(
+        f"The {len(rows)} rows with the most suspect labels. Probabilities are rounded, as fits with other seeds move "
+        f"them.{lines}{more}",
+        [*suspect_head(fit), *shown],
+        rows,
+        words=3,
+    )
+
+
+def next_steps(
+    fit: TableFit,
+    table_file: str,
+    model_file: str,
+    reviewed: Sequence[str] = (),
+    options: Sequence[str] | None = None,
+) -> dict[str, str]:
+    """Return sentences on what to do next, each with the command to type.
+
+    Args:
+        fit: what :func:`mgce.desk.tables.fit.run` returned.
+        table_file: path of the table's file.
+        model_file: path of the model's file.
+        reviewed: the files of decisions that the fit has used.
+        options: the options of the command that has fitted, as they were typed; None for the target alone.
+    """
+    stem = str(Path(model_file).with_suffix(""))
+    options = ["--target", fit.plan.target] if options is None else options
+    mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
+    decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
+    again = ["mgce", "fit", table_file, *options, "--checked", decisions]
+    if fit.consensus is None:  # several labels a row are no column that could be mended
+        again += ["--mended", mended]
+    clean = {"Prove that few labels are still wrong.": shlex.join(["mgce", "clean", f"{stem}.suspects.csv"])}
+    return {
+        "Check labels with the keyboard, on one page that works without a network, and save the decisions.": shlex.join(
+            ["mgce", "review", f"{stem}.suspects.csv"]
+        ),
+        "Mend the table with the decisions, and fit a better model.": shlex.join(again),
+        **(clean if fit.findings else {}),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit)]),
+    }
+
+
+def _new_rows(fit: TableFit) -> str:
+    """Return what new rows may be called: a table, features or a folder of pictures."""
+    if PICTURE in fit.listing.cells.columns and fit.model.columns.width:
+        return "NEW-PICTURES"
+    return "NEW.npz" if fit.model.columns.width else "NEW.csv"
+
+
+def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
+    """Return HTML on what to do next, and on the bounds on errors that checking rows would yield."""
+    foretold = widths(fit)
+    return commands(steps) + paragraph(when_to_stop(fit)) + (paragraph(foretold) if foretold else "")
+
+
+def when_to_stop(fit: TableFit) -> str:
+    """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
+    judgement = fit.judgement
+    likely = int((judgement.wrong[judgement.suspects(len(judgement.target))] > 0.5).sum())
+    if likely:
+        labels = "label is" if likely == 1 else "labels are"
+        return f"{likely:,} {labels} more likely wrong than right. Review and fit again until there is none, then stop."
+    return (
+        "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
+        "`mgce clean` bounds the share of labels that are still wrong."
+    )
+
+
+def widths(fit: TableFit) -> str:
+    """Return a sentence on how much checking more rows tightens the bounds; "" if rows are not independent draws."""
+    if fit.plan.groups is not None or fit.plan.time is not None:
+        return ""
+    checked = None if fit.findings is None else fit.findings.error
+    delta, error = fit.certificate.delta, checked.errors / checked.n if checked else 1 - fit.quality["accuracy"]
+    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in CHECKED]
+    first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
+    return (
+        "If you check rows drawn at random, they bound the errors against right labels. The bound lies above the share "
+        f"of errors that you find: by about {first} rows, {second}, {third}."
+    )
+
+
+def right_on_checked(fit: TableFit) -> str:
+    """Return sentences on the accuracy against right labels of checked rows; "" if no row held out was checked."""
+    error = None if fit.findings is None else fit.findings.error
+    if error is None:
+        return ""
+    measured = (
+        f"The model is right on {error.n - error.errors:,} of {error.n:,} checked rows, drawn at random, that it had "
+        "not seen."
+    )
+    if error.unsettled:
+        measured += f" Rows without a right label count as errors: {error.unsettled:,} of them."
+    if error.upper >= 1:
+        return f"{measured} These rows do not suffice for a bound."
+    return (
+        f"{measured} With confidence {confidence_text(1 - error.delta)}, it is wrong on at most "
+        f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
+    )
+
+
+def left_wrong(review: Findings) -> str:
+    """Return sentences on the bound on labels that are still wrong."""
+    assert review.left is not None
+    return (
+        f"With confidence {confidence_text(1 - review.delta)}, at most {percent_up(review.left)} of the labels in the "
+        "mended table are still wrong, if the decisions are right. You may check more rows and look again: this bound "
+        f"holds at all looks together. {FEW_LOOKS}"
+    )
+
+
+def checked_sentences(fit: TableFit) -> list[str]:
+    """Return sentences on what a review of labels changed; none without decisions."""
+    found = fit.findings
+    if found is None:
+        return []
+    kept = " Skipped rows keep their given label." if found.skipped else ""
+    gone = " Dropped rows are left out." if found.dropped else ""
+    sentences = [
+        f"{found.n:,} rows were checked: {found.changed:,} labels mended, {found.dropped:,} rows dropped, "
+        f"{found.skipped:,} skipped.{gone}{kept}"
+    ]
+    if found.error is not None:
+        sentences.append("A model that is trained again with more decisions has a bound on errors of its own.")
+    return sentences
+
+
+def checked_section(fit: TableFit) -> str:
+    """Return HTML on what a review of labels changed, and on the labels that figures compare with."""
+    right = [
+        right_on_checked(fit),
+        f"All other accuracies, bounds and calibration errors compare with {fit.given_label}.",
+    ]
+    return bullets(filter(None, [*right, *checked_sentences(fit)]))
+
+
+def terminal_steps(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
+    """Return the lines for the terminal on when to stop reviewing, and on what the user can do next."""
+    return [when_to_stop(fit), "Do this next:", *(f"  {command}" for command in steps.values())]
+
+
+def _caption(name: str, given: str, suggested: str) -> str:
+    return html_text(f"{name}: {given}, or {suggested}?")
+
+
+def _short(cell: object) -> str:
+    """Return a cell as text, shortened if it is too long for a readable table."""
+    text = str(cell)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

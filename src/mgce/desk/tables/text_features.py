@@ -1,0 +1,190 @@
+"""Compute features of text columns: TF-IDF of words and characters, reduced by a truncated SVD.
+
+No model is fitted to the sparse TF-IDF itself, since a linear model of thousands of words memorises wrong labels.
+Example: 800 questions to a bank, 10 classes, 20 % wrong labels. The linear model is right on 66 to 78 % with the words
+themselves, and on 97 to 98 % with 40 or 100 reduced features.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.utils.extmath import randomized_svd
+
+from mgce.desk.columns.kinds import EMBEDDING, TEXT
+from mgce.desk.columns.texts import TOKEN
+from mgce.desk.files.tables import preprocessor
+from mgce.desk.files.vectors import matrix
+
+# Words and pairs of neighbouring words; and two to four characters within words, which survive typing errors and
+# endings. A term that one training text has says nothing of others.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "words": {"token_pattern": TOKEN, "ngram_range": (1, 2), "sublinear_tf": True},
+    "characters": {"analyzer": "char_wb", "ngram_range": (2, 4), "sublinear_tf": True},
+}
+# Of either, the most frequent ones. 10,000 questions to a bank have as many; a term takes
+# 1,200 bytes in the model file at most.
+MAX_TERMS = 5_000
+# Features to which the texts of a table are reduced, all columns together: one for so many training rows, within these
+# limits. On questions to a bank, 3,000 of 77 classes, a network reached 82, 84 and 86 % with 100, 200 and 300. On 240
+# of two classes with 40 % wrong labels, the linear model reached 83, 81 and 66 % with 10, 25 and 100.
+ROWS_TO_A_FEATURE, LEAST_REDUCED, REDUCED = 10, 10, 300
+# The standard deviation of the reduced features together, so that a text counts as much as four scaled numbers where
+# distances decide.
+DEVIATION = 2.0
+# Texts that terms and their reduction are learnt from, evenly spaced among the training rows: 20,000 of 15 words take
+# ten seconds.
+FITTED_ROWS = 20_000
+UNWRITABLE = "[\0\ud800-\udfff]"  # NumPy drops a last null character, and half a surrogate pair has no bytes
+RANK = 1e-5  # singular values below this share of the largest are rounding errors of float32
+
+
+class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn the terms of a text column, the rarity of each term, and a truncated SVD that reduces them to features.
+
+    Args:
+        n_components: largest number of features after the reduction; there are fewer if there are few rows.
+        random_state: seed of the SVD.
+
+    Attributes:
+        words_, characters_: the learnt terms, sorted: a words, b character sequences; empty if no term is in two texts.
+        words_idf_, characters_idf_: the inverse document frequency of each term.
+        components_: the matrix of the reduction, shape (a + b, at most n_components), float32.
+    """
+
+    def __init__(self, n_components: int = REDUCED, random_state: int = 0) -> None:
+        self.n_components = n_components
+        self.random_state = random_state
+
+    def fit(self, X: pd.Series[Any], y: Any = None) -> TextEncoder:
+        """Learn terms, weights and the reduction from a column of text; missing values are treated as empty texts."""
+        texts = _filled(X)
+        most = min(self.n_components, max(LEAST_REDUCED, len(texts) // ROWS_TO_A_FEATURE))
+        texts = texts[np.linspace(0, len(texts) - 1, min(len(texts), FITTED_ROWS)).astype(int)]
+        for name, settings in SETTINGS.items():
+            terms, idf = _learnt(texts, settings)
+            setattr(self, f"{name}_", terms)
+            setattr(self, f"{name}_idf_", idf)
+        self.components_ = np.zeros((len(self.words_) + len(self.characters_), 0), np.float32)
+        weighted = self._weighted(texts)
+        if weighted.nnz:
+            most = min(most, *weighted.shape)
+            _, values, rows = randomized_svd(weighted, most, n_iter=5, random_state=self.random_state)
+            components = rows[values > RANK * values[0]].T
+            deviation = float(np.sqrt((weighted @ components).var(0).sum()))
+            scale = DEVIATION / deviation if deviation > RANK else 1.0
+            self.components_ = np.ascontiguousarray(scale * components, dtype=np.float32)
+        return self
+
+    def transform(self, X: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return the reduced features of n texts, shape (n, d); one column of zeros if no terms were learnt."""
+        reduced = np.asarray(self._weighted(_filled(X)).astype(np.float32) @ self.components_, dtype=np.float64)
+        return reduced if reduced.shape[1] else np.zeros((len(X), 1))
+
+    def _weighted(self, texts: NDArray[Any]) -> Any:
+        """Return the TF-IDF of words and of characters, side by side in one CSR matrix."""
+        parts = []
+        for name, settings in SETTINGS.items():
+            terms, idf = getattr(self, f"{name}_"), getattr(self, f"{name}_idf_")
+            if len(terms):
+                vectorizer = TfidfVectorizer(vocabulary=terms.tolist(), **settings)
+                vectorizer.idf_ = idf
+                parts.append(vectorizer.transform(texts))
+            else:
+                parts.append(sparse.csr_matrix((len(texts), 0)))
+        return sparse.hstack(parts, format="csr")
+
+
+class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Transform a table with columns of text; a preprocessor transforms all other columns.
+
+    Args:
+        texts: names of the columns of text.
+        random_state: seed of the truncated SVDs.
+
+    Attributes:
+        others_: the fitted preprocessor of the other columns; None if there are none.
+        encoders_: a fitted TextEncoder for each column of text.
+    """
+
+    def __init__(self, texts: list[str], random_state: int = 0) -> None:
+        self.texts = texts
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> TextTransformer:
+        """Fit the preprocessor and the encoders to the training rows."""
+        others = X.drop(columns=self.texts)
+        self.others_ = preprocessor(others).fit(others) if others.shape[1] else None
+        n_components = max(LEAST_REDUCED, REDUCED // len(self.texts))
+        self.encoders_ = [TextEncoder(n_components, self.random_state).fit(X[name]) for name in self.texts]
+        return self
+
+    def transform(self, X: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the features of the columns that are no text, followed by the features of each column of text."""
+        encoded = [encoder.transform(X[name]) for name, encoder in zip(self.texts, self.encoders_, strict=True)]
+        others = [] if self.others_ is None else [self.others_.transform(X.drop(columns=self.texts))]
+        return np.hstack([*others, *encoded])
+
+    @property
+    def named_transformers_(self) -> Any:
+        """The fitted transformers of the columns that are no text, by name."""
+        return {} if self.others_ is None else self.others_.named_transformers_
+
+
+class VectorTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Return a column of embeddings as the matrix of its numbers; there is nothing to learn.
+
+    Args:
+        width: number of features.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> VectorTransformer:
+        """Do nothing."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> NDArray[np.float32]:
+        """Return the features of n rows, shape (n, width)."""
+        return matrix(X.iloc[:, 0])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> Any:
+    """Return an unfitted transformer for the features of a table.
+
+    Args:
+        selected: features, as :meth:`~mgce.desk.columns.kinds.Columns.select` returns them.
+        kinds: the kind of each feature, by its name.
+        seed: seed of the reductions of text.
+    """
+    if EMBEDDING in kinds.values():
+        return VectorTransformer(matrix(selected.iloc[:1, 0]).shape[1])
+    texts = [name for name, kind in kinds.items() if kind == TEXT]
+    return TextTransformer(texts, seed) if texts else preprocessor(selected)
+
+
+def _filled(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return the texts of a column, "" where missing; characters that a model file cannot store become blanks."""
+    return np.array([re.sub(UNWRITABLE, " ", text) for text in column.fillna("")], dtype=object)
+
+
+def _learnt(texts: NDArray[Any], settings: dict[str, Any]) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
+    """Return the most frequent terms of those in at least two texts, sorted, and their weights."""
+    vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **settings)
+    try:
+        vectorizer.fit(texts)
+    except ValueError:  # no term is left, which scikit-learn takes for an error
+        return np.zeros(0, "U1"), np.zeros(0)
+    return np.array(vectorizer.get_feature_names_out(), dtype=np.str_), np.asarray(vectorizer.idf_, dtype=np.float64)

@@ -1,0 +1,1 @@
+"""Files of features, which name the encoder that made them."""

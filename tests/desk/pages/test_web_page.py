@@ -1,0 +1,63 @@
+import base64
+from html import escape
+
+import pytest
+
+from mgce.desk.pages.web_page import bullets, document, facts, figure, image, paragraph, table
+from web_pages import Page, check_phone, check_structure
+
+EVIL = "<script>alert('1')</script> & \"co\""
+PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEANl9ngAAAAABJRU5ErkJggg==")
+
+
+@pytest.fixture
+def sections():
+    rows = [[EVIL, "x" * 100, "1"], ["b", "c", "2"]]
+    return {
+        f"One: {EVIL}": paragraph(EVIL) + bullets([EVIL]) + facts({EVIL: EVIL}),
+        "Table": table(EVIL, ["", EVIL, "number"], rows, words=2) + figure(image(PNG, EVIL), "none"),
+    }
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "broad"])
+def page(request, sections):
+    return document(EVIL, EVIL, sections, broad=request.param).decode()
+
+
+def test_every_text_is_escaped(page):
+    parsed = check_structure(page)
+    for tag in ("title", "h1", "p", "li", "dt", "dd", "figcaption", "th"):
+        assert EVIL in parsed.text(tag), tag
+    assert f"One: {EVIL}" in parsed.text("h2")
+    assert ("img", EVIL) in [(tag, attributes.get("alt")) for tag, attributes in parsed.elements]
+    assert page.count("alert") == page.count(escape("alert('1')"))
+
+
+def test_columns_after_the_words_are_numbers(page):
+    parsed = Page(page)
+    styles = [attributes.get("class") for tag, attributes in parsed.elements if tag in ("th", "td")]
+    assert styles == [None, None, "number", None, None, "number", None, None, "number"]
+    assert parsed.text("td") == ["x" * 100, "1", "c", "2"]
+
+
+def test_a_broad_page_begins_with_links_to_its_sections(sections):
+    assert check_structure(document("", "", sections, broad=True).decode()).text("a") == ["One", "Table"]
+    assert check_structure(document("", "", sections).decode()).text("a") == []
+
+
+@pytest.mark.slow
+def test_it_fits_a_phone(page, tmp_path):
+    check_phone(page, tmp_path)
+
+
+@pytest.mark.integration
+def test_a_browser_applies_the_style_and_runs_nothing_that_was_not_escaped(browser, sections, tmp_path):
+    evil = '<script>document.title = "ran"</script><img src="x" onerror="document.title = \'ran\'">'
+    content = document("t", "t", {**sections, "Evil": evil}).decode()
+    (tmp_path / "t.html").write_text(content)
+    page, said = browser.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto((tmp_path / "t.html").as_uri())
+    assert page.title() == "t" and sum("Content Security Policy" in text for text in said) >= 3
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "736px"
+    assert page.evaluate("document.querySelector('figure img').naturalWidth") == 1

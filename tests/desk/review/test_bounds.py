@@ -1,0 +1,74 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from mgce.desk.review.bounds import error_bound, share_left_sequence, width_after
+from mgce.desk.review.draws import draw
+
+
+def test_the_error_bound_holds_at_all_times_by_an_exact_computation():
+    """Over every sequence of errors: the probability that the bound is ever below the truth is delta at most."""
+    n, delta = 9, 0.2
+    sequences = np.array(list(product((0, 1), repeat=n)))
+    bounds = np.empty(sequences.shape)
+    for row, errors in enumerate(sequences):
+        right = ["a"] * n
+        for t in (3, 6, n):  # whoever looks after three, six and nine
+            bounds[row, t - 1] = error_bound(right[:t], ["b" if error else "a" for error in errors[:t]], delta).upper
+    looked = bounds[:, [2, 5, 8]]
+    missed = []
+    for p in np.linspace(0.05, 0.95, 19):
+        probability = p ** sequences.sum(1) * (1 - p) ** (n - sequences.sum(1))
+        missed.append(probability[(looked < p - 1e-9).any(1)].sum())
+    assert 0.01 < max(missed) <= delta
+
+
+def test_skipped_examples_are_errors():
+    found = error_bound(["a", None, "b", None] * 5, ["a", "a", "a", "b"] * 5)
+    assert (found.n, found.errors, found.unsettled) == (20, 15, 10)
+    assert found.upper == error_bound(["a", "b", "b", "a"] * 5, ["a", "a", "a", "b"] * 5).upper
+
+
+@pytest.mark.parametrize("where", ["held out", "others", "anywhere"])
+def test_the_share_that_is_left_wrong_is_bounded_whatever_is_mended_in_between(where):
+    """Monte Carlo: wrong labels where the draws go least or most, suspects mended as the draws go on, three looks."""
+    n, delta, runs, missed, widths = 120, 0.2, 300, 0, []
+    held_out = np.arange(n) % 4 == 0
+    keys = [f"{place:03d}" for place in range(n)]
+    among = {"held out": np.flatnonzero(held_out), "others": np.flatnonzero(~held_out), "anywhere": np.arange(n)}[where]
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        wrong = np.zeros(n, bool)
+        wrong[rng.choice(among, 25, replace=False)] = True
+        drawn = draw(keys, held_out, seed)
+        suspects = rng.permutation(np.flatnonzero(wrong)).tolist()[:12]
+        found, order, looks = [], np.argsort(drawn.number), []
+        for t, row in enumerate(order[:60], 1):
+            found.append(bool(wrong[row]))
+            wrong[row] = False
+            if t % 5 == 0 and suspects and not any(found[-5:]):  # depends on what was found so far
+                wrong[suspects.pop()] = False
+            if t in (15, 30, 60):
+                q = drawn.probability[order[:t]].tolist()
+                upper = share_left_sequence(found, q, n, delta, least=drawn.probability.min())[-1]
+                looks.append(upper < wrong.mean() - 1e-9)
+        missed += any(looks)
+        widths.append(upper - wrong.mean())
+    assert missed / runs <= delta + 3 * np.sqrt(delta * (1 - delta) / runs)
+    assert np.mean(widths) < 0.3
+
+
+def test_draws_of_unknown_probability_are_refused():
+    with pytest.raises(ValueError, match="Expected `probability` to be within"):
+        share_left_sequence([True], [0.001], 100, least=0.01)
+
+
+def test_the_foretold_width_is_about_the_one_that_comes():
+    for n, error in ((25, 0.1), (100, 0.2), (50, 0.0)):
+        rng = np.random.default_rng(0)
+        widths = []
+        for _ in range(40):
+            wrong = rng.random(n) < error
+            widths.append(error_bound(["a"] * n, ["b" if one else "a" for one in wrong]).upper - error)
+        assert width_after(n, error) == pytest.approx(np.mean(widths), abs=0.05)

@@ -1,0 +1,75 @@
+import pytest
+
+from mgce.desk.review.decision_file import COLUMNS, SUGGESTED, Decision, read_decisions
+
+HEAD = ",".join(COLUMNS) + "\n"
+
+
+def write(path, *rows):
+    path.write_text(HEAD + "".join(f"{row}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_of_several_files_the_last_decision_counts(tmp_path):
+    one = write(tmp_path / "1.csv", "ra,1,2,yes,keep,yes,suspect,7,0.01", "rb,2,3,yes,skip,,random,1,0.02")
+    two = write(tmp_path / "2.csv", "rb,2,3,yes,other,'=no,random,1,0.02", "rc,3,4,no,drop,,suspect,,")
+    found = {each.key: each for each in read_decisions(one, two)[0]}
+    assert found == {
+        "ra": Decision("ra", "yes", "keep", "yes", False, 7, 0.01),
+        "rb": Decision("rb", "yes", "other", "=no", True, 1, 0.02),
+        "rc": Decision("rc", "no", "drop", "", False, None, 0.0),
+    }
+    assert [found[key].is_settled for key in ("ra", "rb", "rc")] == [True] * 3
+    assert not read_decisions(one)[0][1].is_settled
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ("ra,1,2,yes,kept,yes,suspect,7,0.01", "decisions keep, suggestion, other, drop, skip"),
+        ("ra,1,2,yes,keep,no,suspect,7,0.01", "a kept label is the given one"),
+        ("ra,1,2,yes,other,yes,suspect,7,0.01", "changed is not the given one, 'yes', but got 'yes in line 3 of d.csv"),
+        ("ra,1,2,yes,suggestion,yes,suspect,7,0.01", "a label that was changed is not the given one"),
+        ("ra,1,2,yes,other,,suspect,7,0.01", "a label where one was decided on"),
+        ("ra,1,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on"),
+        ("ra,1,2,yes,keep,yes,why,7,0.01", "suspect or random in shown_as"),
+        ("ra,1,2,yes,keep,yes,random,x,0.01", "numbers in the columns draw"),
+        ("ra,1,2,yes,keep,yes,random,0,0.01", "draws from 1 of a probability in (0, 1]"),
+        ("ra,1,2,yes,keep,yes,random,1,0", "draws from 1 of a probability in (0, 1]"),
+        ("ra,1,2", "9 values in each line"),
+    ],
+)
+def test_damaged_rows_are_refused_with_their_place(tmp_path, row, sentence):
+    path = write(tmp_path / "d.csv", "rb,1,2,yes,keep,yes,suspect,7,0.01", row)
+    with pytest.raises(ValueError, match="Expected `checked`") as error:
+        read_decisions(path)
+    assert sentence in str(error.value) and "line 3 of d.csv" in str(error.value)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="as the page of `mgce review` saves it"):
+        read_decisions(tmp_path / "d.csv")
+
+
+def test_later_decisions_replace_others_and_are_counted(tmp_path):
+    first, second, none = (tmp_path / name for name in ("first.csv", "second.csv", "none.csv"))
+    head = ",".join(COLUMNS)
+    first.write_text(f"{head}\na,1,2,no,keep,no,suspect,1,0.5\nb,2,3,no,keep,no,random,2,0.5\n")
+    second.write_text(f"{head}\na,1,2,no,suggestion,yes,suspect,1,0.5\nb,2,3,no,keep,no,random,2,0.5\n")
+    decisions, replaced = read_decisions(first, second)
+    assert ([one.label for one in decisions], replaced) == (["yes", "no"], 1)
+    none.write_text(head + "\n")
+    with pytest.raises(ValueError, match="to be a file with decisions, but got 'none.csv without any'"):
+        read_decisions(none)
+
+
+def test_a_label_that_was_changed_without_its_decision_is_refused(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text(f"{HEAD.strip()},{SUGGESTED}\nra,n7,2,yes,suggestion,no,suspect,7,0.01,no\n")
+    assert [(one.label, one.name) for one in read_decisions(path)[0]] == [("no", "n7")]
+    path.write_text(path.read_text().replace("suggestion,no,", "suggestion,maybe,"))
+    with pytest.raises(ValueError, match="that was taken is 'no', but got 'maybe in line 2 of d.csv, row n7'. Change"):
+        read_decisions(path)
+    path.write_text(path.read_text().replace("suggestion,maybe,", "other,maybe,"))
+    assert read_decisions(path)[0][0].label == "maybe"

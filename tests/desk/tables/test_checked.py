@@ -1,0 +1,248 @@
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from mgce import certify
+from mgce.desk.review.bounds import error_bound, share_left_sequence
+from mgce.desk.review.decision_file import Decision
+from mgce.desk.review.draws import draw
+from mgce.desk.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, findings
+from mgce.desk.tables.fit import About, FitPlan, run
+from mgce.desk.tables.report import against_given, headline, page, wrong_labels
+from mgce.desk.tables.rows import split_rows
+from mgce.desk.tables.suspects_report import checked_sentences, widths
+
+PLAN = FitPlan("y", model="linear", beta=1.4)
+N = 160
+
+
+@pytest.fixture(scope="module")
+def right():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=N)
+    return pd.DataFrame({"x": x, "z": rng.normal(size=N), "y": np.where(x > 0, "yes", "no")})
+
+
+@pytest.fixture(scope="module")
+def frame(right):
+    wrong = np.random.default_rng(1).random(N) < 0.15
+    return right.assign(y=np.where(wrong, np.where(right["y"] == "yes", "no", "yes"), right["y"]))
+
+
+@pytest.fixture(scope="module")
+def first(frame):
+    return run(frame, PLAN)
+
+
+def decide(first, frame, right, rows, draws, skipped=()):
+    """Decide as a person who knows the right labels: on rows as suspects, and on the first draws."""
+    number = first.listing.draws.number
+    shown = {**{row: False for row in rows}, **{row: True for row in np.argsort(number)[:draws] if row not in rows}}
+    made = []
+    for row, is_random in shown.items():
+        given, label = frame["y"][row], right["y"][row]
+        what = ("skip", "") if row in skipped else ("keep" if label == given else "suggestion", label)
+        q = first.listing.draws.probability[row]
+        made.append(Decision(first.listing.keys[row], given, *what, is_random, int(number[row]), float(q), f"n{row}"))
+    return made
+
+
+def test_decisions_mend_what_is_learnt_from_and_leave_what_is_measured(first, frame, right):
+    rows = first.judgement.suspects(20).tolist()
+    decisions = decide(first, frame, right, rows, 60)
+    second = run(frame, PLAN, about=About(decisions=decisions))
+    split, learnt = split_rows(frame, PLAN), second.checked.mended(split_rows(frame, PLAN))
+    decided = {row for row, key in enumerate(first.listing.keys) if key in {one.key for one in decisions}}
+    assert set(np.flatnonzero(learnt.labels != frame["y"])) == {
+        row for row in decided if frame["y"][row] != right["y"][row]
+    }
+    np.testing.assert_array_equal(learnt.held_out, split.held_out)
+    assert second.certificate.n == len(split.held_out) and second.findings.changed == len(second.checked.labels) > 5
+    # The accuracy is against the labels as given, those of the rows held out that were checked too.
+    given, known = frame["y"][split.held_out], second.measured.predict(split.selected.iloc[split.held_out]).label
+    assert second.quality["accuracy"] == pytest.approx((given.to_numpy() == known).mean())
+    probs = second.model.pipeline.predict_proba(split.selected.iloc[split.held_out])
+    assert second.certificate.argmax_error == certify(split.target[split.held_out], probs).argmax_error
+    assert not set(second.judgement.suspects(N)) & decided and (second.judgement.wrong[list(decided)] == 0).all()
+    assert second.judgement.share.disagreement < first.judgement.share.disagreement
+
+
+def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
+    number, q = first.listing.draws.number, first.listing.draws.probability
+    order = np.argsort(number)
+    rows = first.judgement.suspects(12).tolist()
+    skipped = {order[3], order[17]} - set(rows)
+    second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, rows, 60, skipped)))
+    last = max(number[row] for row in order[:60] if row not in rows)
+    held_out = split_rows(frame, PLAN).held_out
+    labels = second.measured.predict(frame[["x", "z"]]).label
+    ours = [row for row in order[:last] if row in held_out]
+    answers = [None if row in skipped else right["y"][row] for row in ours]
+    assert second.findings.error == error_bound(answers, labels[ours]) and len(ours) >= 20
+    found = [row in skipped or (row not in rows and frame["y"][row] != right["y"][row]) for row in order[:last]]
+    left = share_left_sequence(found, q[order[:last]].tolist(), N, least=q.min())[-1] + len(skipped) / N
+    assert second.findings.left == pytest.approx(left) and second.findings.drawn == last
+    mended = second.checked.mended(split_rows(frame, PLAN)).labels
+    assert (mended != right["y"]).mean() <= second.findings.left
+    error = second.findings.error
+    said = f"The model is right on {error.n - error.errors} of {error.n} checked rows, drawn at random"
+    assert headline(second).startswith(said) and "if the decisions are right" in headline(second)
+    assert "1 of them" in headline(second) or error.unsettled != 1
+    assert "agrees with the label given before the review" in against_given(second)
+    assert "2 skipped. Skipped rows keep their given label" in " ".join(checked_sentences(second)) or len(skipped) != 2
+
+
+def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
+    second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, [], 40)))
+    for left, useful in ((0.1, True), (0.3, False)):
+        fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
+        said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce", {}).decode()
+        assert ("at most 10.0% of the labels" in said) == useful and ("as the model estimates" in said) != useful
+        assert said.count("still wrong") == 1 and "mgce clean bounds this share" in said and shown.count(said) == 1
+        assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown
+    assert "mgce clean" not in wrong_labels(first) and "still" not in wrong_labels(first)
+
+
+def test_draws_that_are_missing_count_as_errors(first, frame, right):
+    decisions = decide(first, frame, right, [], 40)
+    whole = run(frame, PLAN, about=About(decisions=decisions)).findings
+    some = run(frame, PLAN, about=About(decisions=[one for one in decisions if one.draw % 4])).findings
+    assert 10 < some.drawn <= 39 and 10 < some.error.n <= whole.error.n
+    assert some.error.unsettled > 0 and some.error.upper > whole.error.upper and some.left > whole.left
+
+
+@pytest.mark.parametrize("skips", [0.0, 0.1])
+def test_rows_that_were_never_shown_are_no_errors_and_the_bounds_hold(skips):
+    """A simulated person decides on the first draws, and on rows that another command drew and marks as random too."""
+    n, delta, repetitions = 160, 0.2, 300
+    rows = SimpleNamespace(frame=pd.DataFrame(index=range(n)), held_out=np.arange(0, n, 4))
+    keys, held_out, missed = [f"{row:03d}" for row in range(n)], np.arange(n) % 4 == 0, np.zeros(2, int)
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        right = rng.integers(0, 2, n)
+        given = np.where(rng.random(n) < 0.2, 1 - right, right)
+        guess = np.where(rng.random(n) < 0.1, 1 - right, right)
+        drawn, asked = draw(keys, held_out, seed), int(rng.integers(30, 60))
+        found = {}
+        for row, number in enumerate(drawn.number.tolist()):
+            # From the rows behind, those that the person has looked up depend on the labels: the bounds hold for all.
+            if number <= asked or rng.random() < (0.1 if given[row] == right[row] else 0.4):
+                what = ("skip", "") if rng.random() < skips else ("other", str(right[row]))
+                q = float(drawn.probability[row])
+                found[row] = Decision(keys[row], str(given[row]), *what, True, number, q)
+        alone = {row: one for row, one in found.items() if one.draw <= asked}
+        told, first = (
+            findings(Checked(some, rows.frame, len(some)), rows, drawn, guess[::4].astype(str), delta, independent=True)
+            for some in (found, alone)
+        )
+        error, settled = told.error, [row for row, one in found.items() if one.label]
+        left = given != right
+        left[settled] = False
+        missed += error.upper < 0.1 - 1e-9, told.left < left.mean() - 1e-9
+        assert told.left <= first.left and error.upper <= first.error.upper + 0.05
+        assert error.errors <= error.upper * error.n and first.drawn == asked
+        assert told.drawn <= asked + 12 and error.unsettled <= (3 if skips == 0 else 8)
+        assert np.count_nonzero(drawn.number[::4] <= asked) == first.error.n <= error.n
+    assert (missed <= stats.binom.ppf(0.999, repetitions, delta)).all()
+
+
+def test_a_table_that_was_sorted_or_mended_gives_the_same(first, frame, right):
+    decisions = decide(first, frame, right, first.judgement.suspects(12).tolist(), 40)
+    decided = {one.key: one for one in decisions}
+    mended = [
+        decided[key].label if key in decided else label
+        for key, label in zip(first.listing.keys, frame["y"], strict=True)
+    ]
+    expected = run(frame, PLAN, about=About(decisions=decisions))
+    for other in (frame.sample(frac=1, random_state=3), frame.assign(y=mended).sort_values("x")):
+        found = run(other, PLAN, about=About(decisions=decisions))
+        assert found.findings == replace(expected.findings, changed=found.findings.changed)
+        assert found.certificate == expected.certificate
+        np.testing.assert_allclose(found.model.pipeline[-1].coef_, expected.model.pipeline[-1].coef_, rtol=1e-6)
+
+
+def test_another_table_is_refused_with_counts(first, frame, right):
+    decisions = decide(first, frame, right, [], 30)
+    edited = frame.copy()
+    rows = [first.listing.keys.index(one.key) for one in decisions]
+    edited.loc[rows[:3], "x"] += 1
+    edited.loc[rows[3:5], "y"] = "maybe"
+    with pytest.raises(ValueError, match="Expected `checked` to be 30 decisions") as error:
+        run(edited, PLAN, about=About(decisions=decisions))
+    assert "3 on rows that are not found" in str(error.value)
+    assert "2 on rows whose label was changed since (" in str(error.value)
+    assert f"not found ({', '.join(one.name for one in decisions[:3])}): they were deleted" in str(error.value)
+    with pytest.raises(ValueError, match=r"(29|30) on rows that are not found \(.*, .*, .* and (26|27) more\)"):
+        run(frame.assign(x=frame["x"] + 1), PLAN, about=About(decisions=decisions))
+
+
+def test_dropped_rows_are_neither_learnt_from_nor_missed(first, frame, right):
+    decisions = decide(first, frame, right, [], 20)
+    dropped = [replace(one, decision="drop", label="") for one in decisions[:4]]
+    found = run(frame, PLAN, about=About(decisions=[*dropped, *decisions[4:]]))
+    rows = {first.listing.keys.index(one.key) for one in dropped}
+    assert set(found.checked.dropped) == rows and found.findings.dropped == 4
+    split = split_rows(frame, PLAN)
+    assert found.n_train == len(split.train) - len(rows & set(split.train.tolist()))
+    ours = rows & set(split.held_out.tolist())
+    assert found.findings.error.unsettled == len(ours) > 0
+    gone = frame.drop(index=list(rows)).reset_index(drop=True)
+    again = run(gone, PLAN, about=About(decisions=[*dropped, *decisions[4:]]))
+    assert again.findings.note == OTHER_DRAWS and again.findings.error is None and again.checked.dropped == []
+
+
+def test_draws_of_another_seed_give_no_bound(first, frame, right):
+    decisions = decide(first, frame, right, [], 30)
+    plan = replace(PLAN, seed=1)
+    found = run(frame, plan, about=About(decisions=decisions))
+    assert found.findings.note == OTHER_DRAWS in found.notes and found.findings.error is found.findings.left is None
+    assert found.findings.changed > 0 and len(checked_sentences(found)) == 1
+    assert headline(found).startswith("On 40 rows") and "the label given before" in headline(found)
+
+
+def test_rows_of_groups_give_no_bound_on_errors(frame, right):
+    plan, grouped = replace(PLAN, groups="g"), frame.assign(g=np.arange(N) // 4)
+    first = run(grouped, plan)
+    found = run(grouped, plan, about=About(decisions=decide(first, frame, right, [], 30))).findings
+    assert found.error is None and found.left is not None and found.note == DEPENDENT
+    assert widths(first) == ""
+
+
+def test_a_decision_holds_for_copies_of_its_row():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=100).round(6)
+    frame = pd.DataFrame({"x": x, "z": rng.normal(size=100), "y": np.where(x > 0, "yes", "no")})
+    frame = pd.concat([frame, frame.iloc[:10], frame.iloc[:3]], ignore_index=True)
+    rows = split_rows(frame, PLAN)
+    assert rows.n_copies == 13
+    given = frame["y"][0]
+    other = {"yes": "no", "no": "yes"}[given]
+    every = run(frame, PLAN).listing.keys
+    checked = Checked.of([Decision(every[100], given, "other", other)], frame, PLAN).with_copies(rows)
+    assert checked.labels == {0: other, 100: other, 110: other} and checked.n == 1
+    mended = checked.mended(rows)
+    assert (mended.labels[[0, 100, 110]] == other).all() and (mended.labels != frame["y"]).sum() == 3
+    # Two decisions on copies of one row: each its own.
+    two = [Decision(every[100], given, "other", other), Decision(every[0], given, "keep", given)]
+    mended = Checked.of(two, frame, PLAN).with_copies(rows).mended(rows)
+    assert mended.labels[100] == other and mended.labels[0] == given
+    # No copy is left to be reviewed: its label is not the one that the table has.
+    fit = run(frame, PLAN, about=About(decisions=[Decision(every[100], given, "other", other)]))
+    assert {row for row, what in fit.listing.checked.items() if what} == {0, 100, 110}
+    dropped = run(frame, PLAN, about=About(decisions=[Decision(every[100], given, "drop", "")]))
+    assert dropped.checked.dropped == [100] and dropped.findings.changed == 0
+
+
+def test_decisions_that_leave_no_class_to_learn_are_refused(frame):
+    rows = split_rows(frame, PLAN)
+    listing = run(frame, PLAN).listing
+    no = [row for row in range(N) if frame["y"][row] == "no"]
+    every = [Decision(listing.keys[row], "no", "other", "yes") for row in no]
+    with pytest.raises(ValueError, match="leave each class two rows to train on, but got 'no with 0'"):
+        Checked.of(every, frame, PLAN).mended(rows)
+    with pytest.raises(ValueError, match=r"the 2 classes of the table \(no, yes\), but got 'maybe for row n0'"):
+        Checked.of([replace(every[0], label="maybe", name="n0")], frame, PLAN).mended(rows)

@@ -1,0 +1,277 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.metrics import accuracy_score
+
+from mgce import certify
+from mgce.desk.tables.fit import FitPlan, run
+from mgce.desk.tables.held_out import OF_ALL_ROWS
+from mgce.desk.tables.report import headline, page, which_model
+from mgce.desk.tables.rows import split_rows
+from mgce.desk.tables.summary import summary
+from mgce.estimators import MGCEClassifier
+from mgce.labels.right_labels import estimate_right_labels
+
+PLAN = FitPlan("y", model="linear", beta=1.4)
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    x, kind = rng.normal(size=(300, 2)), rng.choice(["a", "b", "c"], 300)
+    score = x[:, 0] + (kind == "a")
+    label = np.where(score > 0.8, "high", np.where(score < -0.3, "low", "mid"))
+    frame = pd.DataFrame({"one": x[:, 0], "two": x[:, 1], "kind": kind, "empty": np.nan, "y": label})
+    frame.loc[::10, "two"] = np.nan
+    return frame
+
+
+@pytest.fixture(scope="module")
+def flipped():
+    """Rows whose labels are made wrong."""
+    return np.random.default_rng(1).permutation(300)[:15]
+
+
+@pytest.fixture(scope="module")
+def noisy(frame, flipped):
+    frame = frame.copy()
+    frame.loc[flipped, "y"] = frame.loc[flipped, "y"].map({"high": "low", "low": "high", "mid": "high"})
+    return frame
+
+
+@pytest.fixture(scope="module")
+def fit(noisy):
+    return run(noisy, PLAN)
+
+
+@pytest.fixture(scope="module")
+def held_out(fit, noisy):
+    """The rows that the measured model does not count among those it was trained on."""
+    model = fit.measured
+    selected, labels = model.columns.select(noisy), model.columns.labels(noisy)
+    return np.array([row for row in range(300) if not model.count_trained(selected[row:][:1], labels[row:][:1])])
+
+
+def test_a_quarter_of_the_rows_is_held_out_at_random(fit, held_out):
+    assert (fit.n_train, fit.certificate.n, len(held_out)) == (225, 75, 75)
+    assert held_out.max() - held_out.min() > 200
+    assert fit.left_out == ["empty"] and fit.n_missing == {"one": 0, "two": 30, "kind": 0}
+
+
+def test_the_measured_model_is_that_of_the_other_rows(fit, noisy, held_out):
+    train = np.setdiff1d(np.arange(300), held_out)
+    imputer = fit.measured.pipeline[0].named_transformers_["numbers"][0]
+    np.testing.assert_allclose(imputer.statistics_, noisy.loc[train, ["one", "two"]].median())
+    X = fit.measured.pipeline[0].transform(fit.measured.columns.select(noisy.iloc[train]))
+    again = MGCEClassifier(1.4, lambda0=fit.measured.pipeline[-1].lambda0).fit(X, noisy.loc[train, "y"].to_numpy(str))
+    np.testing.assert_array_equal(fit.measured.pipeline[-1].coef_, again.coef_)
+
+
+@pytest.fixture(scope="module")
+def in_time(noisy):
+    """A table whose last quarter is held out, and the fit to it."""
+    frame, plan = noisy.assign(day=range(300)), replace(PLAN, time="day")
+    return frame, plan, run(frame, plan)
+
+
+LATE = np.arange(225, 300)
+
+
+def test_rows_held_out_change_the_certificate_and_nothing_of_the_measured_model(in_time):
+    frame, plan, fit = in_time
+    changed = frame.copy()
+    changed.loc[LATE, "y"] = changed.loc[LATE, "y"].map({"high": "low", "low": "mid", "mid": "high"})
+    changed.loc[LATE, "one"] += 1
+    other = run(changed, plan)
+    np.testing.assert_array_equal(other.measured.pipeline[-1].coef_, fit.measured.pipeline[-1].coef_)
+    np.testing.assert_array_equal(other.measured.trained_rows, fit.measured.trained_rows)
+    assert other.certificate.assumed.argmax_error > fit.certificate.assumed.argmax_error + 0.2
+
+
+def test_rows_held_out_whose_label_is_no_class_are_errors(in_time):
+    frame, plan, fit = in_time
+    strange = frame.copy()
+    strange.loc[LATE[:5], "y"] = [f"slip {i}" for i in range(5)]
+    again = run(strange, plan)
+    assert again.certificate.n == fit.certificate.n == len(LATE)
+    right = fit.measured.predict(fit.measured.columns.select(frame)).label[LATE] == frame["y"][LATE]
+    errors = int((~right[5:]).sum()) + 5
+    assert again.certificate.assumed.argmax_error >= fit.certificate.assumed.argmax_error
+    assert again.certificate.assumed.argmax_error == pytest.approx(
+        certify(
+            np.r_[np.ones(errors, int), np.zeros(len(LATE) - errors, int)],
+            np.tile([0.9, 0.1], (len(LATE), 1)),
+            delta=PLAN.delta,
+        ).assumed.argmax_error
+    )
+
+
+def test_figures_are_those_of_the_measured_model_on_the_rows_held_out(fit, noisy, held_out):
+    unsorted = split_rows(noisy, PLAN).held_out
+    assert sorted(unsorted) == held_out.tolist()
+    held_out = unsorted  # the bound of the randomized error depends on the order of the rows
+    rows = fit.measured.columns.select(noisy.iloc[held_out])
+    given = noisy.loc[held_out, "y"].to_numpy(str)
+    target = np.searchsorted(["high", "low", "mid"], given)
+    h, label = fit.measured.pipeline.predict_proba(rows), fit.measured.pipeline.predict(rows)
+    p = fit.measured.predict(rows).p
+    assert fit.certificate == certify(target, h)
+    assert fit.quality["accuracy"] == pytest.approx(accuracy_score(given, label), abs=1e-12)
+    assert fit.quality["randomized_error"] == pytest.approx(1 - h[np.arange(75), target].mean(), abs=1e-9)
+    for output, probs in (("h", h), ("p", p)):
+        right = label == given
+        assert fit.quality[f"ece_{output}"] == pytest.approx(calibration_error(probs.max(1), right), abs=1e-9)
+        of_classes = [calibration_error(probs[:, j], target == j) for j in range(3)]
+        assert fit.quality[f"sce_{output}"] == pytest.approx(np.mean(of_classes), abs=1e-9)
+
+
+def calibration_error(confidence, right):
+    """Guo et al. (2017), equation (3), with 15 bins."""
+    bins = np.minimum((confidence * 15).astype(int), 14)
+    return sum(abs(right[bins == b].sum() - confidence[bins == b].sum()) for b in range(15)) / len(right)
+
+
+def test_wrong_labels_are_found(fit, flipped, noisy):
+    first = fit.judgement.suspects(15)
+    assert len(set(first.tolist()) & set(flipped.tolist())) >= 12
+    assert [fit.model.classes[label] for label in fit.judgement.target] == noisy["y"].tolist()
+    assert fit.row_names.tolist() == [str(row) for row in range(1, 301)]
+
+
+def test_the_model_to_use_is_fitted_to_all_rows(fit, noisy):
+    assert fit.model.count_trained(fit.model.columns.select(noisy), fit.model.columns.labels(noisy)) == 300
+    imputer = fit.model.pipeline[0].named_transformers_["numbers"][0]
+    np.testing.assert_allclose(imputer.statistics_, noisy[["one", "two"]].median())
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(noisy))
+    whole = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0).fit(X, noisy["y"].to_numpy(str))
+    np.testing.assert_array_equal(fit.model.pipeline[-1].coef_, whole.coef_)
+
+
+def test_it_says_which_model_is_in_the_file_and_which_one_was_measured(fit):
+    said = "fitted to all 300 rows. The figures and the bound are of the same model fitted to 225"
+    assert said in which_model(fit) and page(fit, "t.csv", "m", {}).decode().count(said) == 2
+    assert summary(fit)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
+    assert (fit.model.n_measured, fit.measured.n_measured) == (225, None)
+
+
+def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit, noisy, held_out):
+    held_out = split_rows(noisy, PLAN).held_out
+    margins = fit.measured.predict(fit.measured.columns.select(noisy.iloc[held_out])).margins
+    target = np.searchsorted(["high", "low", "mid"], noisy.loc[held_out, "y"].to_numpy(str))
+    expected = estimate_right_labels(margins, target)
+    np.testing.assert_allclose(fit.model.right_labels.weights, expected.weights)
+    assert fit.sure == pytest.approx(expected.probs(margins).max(1).mean())
+    said = summary(fit)["right_labels"]
+    assert (said["accuracy"], said["says"]) == (fit.sure, str(expected))
+    assert str(expected) in page(fit, "t.csv", "m", {}).decode()
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
+    fit = run(noisy, FitPlan("y", budget=math.inf))
+    assert fit.choice.candidate.model == "average" and fit.model.right_labels.n == 300
+    stated = run(frame, FitPlan("y", model="linear", beta=1.4, noise_rate=0.01))
+    assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
+
+
+@pytest.fixture(scope="module")
+def rare():
+    """Two classes of which the rare one has an eighth of the rows; 40 % of the labels are wrong, and the right ones."""
+    rng = np.random.default_rng(3)
+    right = rng.random(2_000) < 0.125
+    x = rng.normal(size=(2_000, 2)) + 1.5 * right[:, None]
+    given = right ^ (rng.random(2_000) < 0.4)
+    table = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": np.where(given, "rare", "common")})
+    return table, np.where(right, "rare", "common")
+
+
+def test_the_balanced_metric_does_not_forget_the_rare_class(rare):
+    table, right = rare
+    recalls = {}
+    for metric in ("accuracy", "balanced"):
+        fit = run(table, replace(PLAN, metric=metric))
+        label = fit.model.predict(fit.model.columns.select(table)).label
+        recalls[metric] = [(label == name)[right == name].mean() for name in ("common", "rare")]
+        counts = fit.measures.confusion
+        expected = np.mean(counts.diagonal() / counts.sum(1))
+        assert fit.measures.balanced_accuracy == summary(fit)["balanced_accuracy"] == pytest.approx(expected)
+    assert np.mean(recalls["balanced"]) > np.mean(recalls["accuracy"]) + 0.02
+    assert recalls["balanced"][1] > 0.9 and recalls["accuracy"][1] < 0.6
+    assert fit.model.right_labels is None and summary(fit)["right_labels"] is None
+    assert "clean-probs" not in page(fit, "t.csv", "m", {}).decode()
+
+
+def test_rows_of_all_labels_weigh_the_same_for_the_balanced_metric(rare):
+    table, _ = rare
+    fit = run(table, replace(PLAN, metric="balanced"))
+    X = fit.model.pipeline[0].transform(fit.model.columns.select(table))
+    balanced = MGCEClassifier(1.4, lambda0=fit.model.pipeline[-1].lambda0, class_weight="balanced", tol=1e-8)
+    margins = balanced.fit(X, table["y"].to_numpy(str)).decision_function(X)
+    np.testing.assert_allclose(fit.model.pipeline[-1].decision_function(X), margins, atol=1e-2)
+
+
+def test_prediction_sets_say_that_another_model_was_calibrated(fit):
+    assert OF_ALL_ROWS in str(fit.model.sets) and fit.measured.sets is None
+
+
+@pytest.mark.slow
+def test_the_fit_depends_on_the_plan_alone(fit, noisy):
+    np.random.default_rng().random(3)
+    again = run(noisy, PLAN)
+    assert (again.quality, again.certificate) == (fit.quality, fit.certificate)
+    np.testing.assert_array_equal(again.judgement.wrong, fit.judgement.wrong)
+    other = run(noisy, replace(PLAN, seed=1))
+    assert set(other.measured.trained_rows.tolist()) != set(fit.measured.trained_rows.tolist())
+
+
+def test_steps_are_counted_to_their_end(noisy):
+    steps = []
+    run(noisy, PLAN, lambda *step: steps.append(step))
+    assert [done for _, done, _ in steps] == list(range(1, len(steps) + 1))
+    assert len({total for *_, total in steps}) == 1 and len(steps) <= steps[0][2]
+    assert list(dict.fromkeys(what for what, *_ in steps)) == [
+        "Trying linear",
+        "Trying logistic regression",
+        "Fitting",
+        "Judging the labels",
+        "Shuffling columns",
+        "Fitting to all rows",
+    ]
+
+
+@pytest.mark.slow
+def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
+    plain = run(frame, FitPlan("y", model="linear", beta=1.4))
+    plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.assumed.argmax_error + 0.05)
+    refuted = run(frame, plan)
+    # As without the rate, but that a fiftieth of delta went to the test of the rate.
+    without = run(frame, FitPlan("y", model="linear", beta=1.4, delta=0.98 * plan.delta))
+    assert refuted.certificate.assumed.argmax_error == pytest.approx(without.certificate.assumed.argmax_error)
+    said = headline(refuted)
+    assert "refute that a share" in said and "The model disagrees with the given label in at most" in said
+    text = page(refuted, "t.csv", "m", {}).decode()
+    assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
+
+
+def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
+    plan = FitPlan("y", model="linear", beta=1.4, noise_rate="auto")
+    fit = run(noisy, plan)
+    assert 0 <= fit.certificate.noise_rate < 0.5
+    few = "the noise rate is 0 or more, and no more is known, since there are fewer than 100 rows"
+    assert few in fit.certificate.assumptions and fit.certificate.noise_rate == 0
+    assert "no more is known" in page(fit, "t.csv", "m", {}).decode()
+
+
+def test_the_callers_number_of_threads_is_kept(noisy):
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        run(noisy, PLAN)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

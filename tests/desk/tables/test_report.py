@@ -1,0 +1,208 @@
+import math
+import re
+import shlex
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mgce.desk.tables import report as fit_report
+from mgce.desk.tables.candidates import MODELS
+from mgce.desk.tables.choice import Average
+from mgce.desk.tables.class_report import class_sections
+from mgce.desk.tables.fit import FitPlan, run
+from mgce.desk.tables.suspects_report import next_steps, suspect_cells, terminal_steps, when_to_stop, worst_rows
+from mgce.risk import Bounds
+from web_pages import Page, check_phone, check_structure
+
+EVIL = "<script>alert(1)</script>"
+PLAN = FitPlan("y & z", id="name", model="linear", noise_rate=0.1)
+ENVIRONMENT = {"mgce": "1.2.3", "processor": "<b>"}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    label = np.where(x > 0, EVIL, "a label of several words, longer than most")
+    label[::9] = EVIL
+    names = [f"{EVIL}{number}" for number in range(200)]
+    kinds = rng.choice(["a", "b"], 200)
+    return pd.DataFrame({EVIL: x, "kind": kinds, "a_name_" * 9: x**2, "none": np.nan, "name": names, "y & z": label})
+
+
+@pytest.fixture(scope="module")
+def fit(frame):
+    return run(frame, PLAN)
+
+
+@pytest.fixture(scope="module")
+def page(fit):
+    return fit_report.page(fit, "my <table>.csv", "model.mgce", ENVIRONMENT).decode()
+
+
+def test_the_page_says_everything_and_escapes_it(page, fit):
+    parsed = check_structure(page)
+    assert parsed.text("h1") == ["y & z in my <table>.csv"]
+    assert fit_report.headline(fit) in parsed.text("p")
+    cells = parsed.text("td") + parsed.text("th") + parsed.text("dd")
+    for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.mgce", "1.2.3", "<b>", "0.1"):
+        assert text in cells, text
+    assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
+    for row in fit.judgement.suspects(50):
+        assert all(text in cells for text in suspect_cells(fit, row))
+    assert fit_report.wrong_labels(fit) in parsed.text("p")
+    assert all(text in parsed.text("li") for text in fit.certificate.assumptions)
+    assert parsed.count("svg") == 1
+
+
+def test_what_was_tried_is_shown(page, fit):
+    cells = check_structure(page).text("td") + check_structure(page).text("th")
+    for trial in fit.choice.trials:
+        assert any(cell.startswith(trial.name) for cell in cells) and f"{trial.accuracy:.1%}" in cells
+    assert sum(cell.endswith(" (chosen)") for cell in cells) == 1
+    assert sum(cell.endswith(" (for comparison)") for cell in cells) == 1
+    points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
+    assert page.count("<circle") == points
+
+
+def test_the_members_of_an_average_are_listed(fit):
+    members = (fit.choice.candidate, replace(fit.choice.candidate, model="forest", settings="beta 1.4"))
+    average = Average(members, beta=1.4, scale=1.0, powers=(1.0,) * len(members))
+    trial = replace(fit.choice.trial, name=average.name, candidate=average)
+    averaged = replace(fit, choice=replace(fit.choice, trial=trial))
+    items = check_structure(fit_report.page(averaged, "t.csv", "m", {}).decode()).text("li")
+    assert average.name == "average of linear and forest"
+    assert [f"{member.name}: {MODELS[member.model]}" in items for member in members] == [True, True]
+
+
+def test_classes_and_columns_are_shown(page, fit):
+    parsed = check_structure(page)
+    cells = parsed.text("td") + parsed.text("th")
+    for count in fit.measures.confusion.ravel():
+        assert f"{count:,}" in cells
+    given, right = fit.measures.confusion.sum(1), fit.measures.confusion.diagonal()
+    assert all(f"{share:.1%}" in cells for share in right / given)
+    assert all(f"{100 * abs(each.mean):.1f}" in "".join(cells) for each in fit.measures.importance)
+    assert "-0.0" not in cells
+    assert any(f"{fit.measures.clean_accuracy:.1%}" in text for text in parsed.text("p"))
+
+
+def test_of_many_classes_the_pairs_that_are_confused_most_are_shown(fit):
+    k = 9
+    confusion = np.diag(np.full(k, 50))
+    confusion[3, 4], confusion[1, 0] = 12, 7
+    many = SimpleNamespace(
+        measures=replace(fit.measures, confusion=confusion, importance=None),
+        model=SimpleNamespace(classes=np.array([f"class {i}" for i in range(k)])),
+        quality=fit.quality,
+        certificate=fit.certificate,
+    )
+    sections = class_sections(many)
+    row = r'<tr><th scope="row">(class \d)</th><td>(class \d)</td><td class="number">(\d+)'
+    rows = re.findall(row, sections["Class by class"])
+    assert rows == [("class 3", "class 4", "12"), ("class 1", "class 0", "7")]
+    assert "too many columns" in sections["Which columns matter"]
+
+
+def test_it_fits_a_phone(page, tmp_path):
+    check_phone(page, tmp_path)
+
+
+def test_without_a_noise_rate_bounds_count_disagreements(frame):
+    plan = FitPlan("y & z", model="linear", beta=math.inf)
+    fit = run(frame.drop(columns="name"), plan)
+    page = fit_report.page(fit, "t.csv", "m", {}).decode()
+    assert "bounds are on disagreements with the labels as given" in page and "beta inf" in page
+    for text in (page, fit_report.headline(fit), str(fit.certificate)):
+        assert (
+            "disagrees with the given label" in text and "class is wrong" not in text and "it is wrong on" not in text
+        )
+    assert "labelled like these. If some of these labels are wrong, that is no bound on its errors" in page
+
+
+def test_with_a_noise_rate_the_model_is_wrong_and_the_condition_stands_beside(fit, page):
+    for text in (page, fit_report.headline(fit), str(fit.certificate)):
+        assert "disagrees with the given label" not in text
+    assert re.search(r"it is wrong on at most [\d.]+% of rows drawn like these, if 0.1 or more", page)
+    assert "most probable class is wrong" in page
+
+
+def test_the_headline_never_understates_the_bound(fit):
+    for error in (0.10001, 0.1, 0.0999999):
+        certificate = replace(fit.certificate, conditional=Bounds(error))
+        (bound,) = re.findall(r"at most ([\d.]+)%", fit_report.headline(replace(fit, certificate=certificate)))
+        assert error * 100 <= float(bound) <= error * 100 + 0.1
+    nothing = replace(fit, certificate=replace(fit.certificate, conditional=Bounds(1.0)))
+    assert fit_report.headline(nothing).endswith("These rows do not suffice for a bound.")
+
+
+def test_no_suspects_is_said(fit):
+    agreed = replace(fit.judgement, suggestion=fit.judgement.target)
+    page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m", {}).decode()
+    assert "None: every label is the one the forest would give." in page
+
+
+def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame):
+    parsed = check_structure(page)
+    assert parsed.text("h2")[:2] == ["The ten most suspect labels", "Do this next"]
+    first = page[page.index("The ten most suspect") : page.index("Do this next")]
+    cells = Page(first[first.index("<table>") : first.index("</table>") + len("</table>")])
+    shown = cells.text("td") + cells.text("th")
+    worst = fit.judgement.suspects(10)
+    assert first.count("<tr>") == 1 + len(worst) and fit.listing.lines is None
+    for row in worst:
+        for text in (frame["name"][row], str(frame[EVIL][row]), frame["kind"][row]):
+            assert text in shown
+    assert "a_name_" * 9 in shown and "y & z" not in shown
+
+
+def test_long_cells_are_cut_in_the_first_section(fit):
+    long = replace(fit.listing, cells=fit.listing.cells.assign(kind="x" * 200), lines=np.arange(200) + 2)
+    page = worst_rows(replace(fit, listing=long))
+    assert f"{'x' * 59}…" in page and "x" * 60 not in page
+    assert f'<td class="number">{fit.judgement.suspects(1)[0] + 2}</td>' in page
+
+
+def test_what_to_do_next_has_the_options_of_the_fit(fit):
+    """Else the command would fit another model, or read another sheet."""
+    options = ["--target", "y & z", "--drop", "a b", "--noise-rate", "0.1", "--sheet", "my sheet"]
+    steps = [*next_steps(fit, "my table.csv", "out/m.mgce", ["d.csv"], options).values()]
+    assert steps[0] == "mgce review out/m.suspects.csv" and steps[2] == "mgce predict out/m.mgce NEW.csv"
+    words = shlex.split(steps[1])
+    assert words[:3] == ["mgce", "fit", "my table.csv"] and words[3:11] == options
+    assert words[11:] == ["--checked", "d.csv,out/m.decisions.csv", "--mended", "out/m.mended.csv"]
+
+
+def test_the_reader_is_told_when_to_stop_reviewing(fit):
+    rows = fit.judgement.suspects(3)
+    for chances, said in (
+        ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right. Review and fit again until there is none"),
+        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right."),
+        ([0.5, 0.4, 0.4], "No label is more likely wrong than right: you can stop reviewing suspects, and use the"),
+    ):
+        wrong = np.zeros_like(fit.judgement.wrong)
+        wrong[rows] = chances
+        told = replace(fit, judgement=replace(fit.judgement, wrong=wrong))
+        assert when_to_stop(told).startswith(said) and terminal_steps(told, {})[0] == when_to_stop(told)
+        assert said in fit_report.page(told, "t.csv", "m", {}).decode()
+
+
+def test_notes_are_shown(fit):
+    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), "t.csv", "m", {}).decode()
+    assert "Note: beware of &lt;dogs&gt;" in page
+
+
+def test_classes_that_nothing_predicts_are_said_in_the_headline(fit):
+    counts = fit.measures.confusion
+    assert (counts.sum(0) > 0).all() and "never predicts" not in fit_report.headline(fit)
+    lost = counts.copy()
+    lost[:, 0] = 0
+    lost[0, 1] = 4
+    without = replace(fit, measures=replace(fit.measures, confusion=lost))
+    said = f"It never predicts {str(fit.model.classes[0])!r}, the given label of {lost[0].sum()} rows held out."
+    assert said in fit_report.headline(without)
+    lost[0] = 0  # no row held out has it
+    assert "never predicts" not in fit_report.headline(without)
