@@ -5,7 +5,7 @@ import inspect
 import pytest
 import torch
 
-from mgce import MGCELoss, functional
+from mgce import MGCELoss, functional, losses
 from mgce.losses import MinimaxLink, TemperatureScaling, TemperedSoftmax
 from mgce.losses.clipped import ClippedLogits
 
