@@ -209,7 +209,7 @@ ROOMS = {
         "training_table selection_table",
         "study",
     ),
-    "mgce_lab.suite": ("noises opponents tables", "cells", "cache"),
+    "mgce_lab.suite": ("noises opponents tables", "cells", "cache", "rankings"),
     "mgce_lab.cli": ("studies labelled_images", "benchmark compare report reproduce train", "commands", "main"),
 }
 

@@ -5,11 +5,14 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 
 from mgce.desk.files.tables import make_table
+from mgce_lab.suite.cache import Cached
 from mgce_lab.suite.cells import drawn
 from mgce_lab.suite.noises import NOISES, wrong_labels
 from mgce_lab.suite.opponents import OPPONENTS, probabilities
+from mgce_lab.suite.rankings import precisions, render
 from mgce_lab.suite.tables import CHOOSING, LOCKED, READ, TABLES
 
 N = 3000
@@ -68,3 +71,20 @@ def test_a_cell_has_the_rows_asked_for_or_there_is_none():
     found = probabilities("logistic", cell.X, cell.given, cell.X_test, 3, 0)
     assert (found.new.argmax(1) == cell.test).mean() > 0.6 and np.allclose(found.own.sum(1), 1)
     assert set(OPPONENTS) == {"forest", "svm", "logistic"}
+
+
+def test_a_ranking_is_judged_by_scikit_learns_average_precision():
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 3, 200)
+    given = np.where(rng.random(200) < 0.3, (right + 1) % 3, right)
+    probs = 0.2 + 0.4 * np.eye(3)[right] + 0.1 * rng.random((200, 3))
+    own = dict.fromkeys(OPPONENTS, probs)
+    cells = [Cached("a", "pair", 0.3, given, right, right, own, own, {})]
+    found = precisions(cells)
+    sure = probs / probs.sum(1, keepdims=True)
+    expected = 100 * average_precision_score(given != right, 1 - sure[np.arange(200), given])
+    assert found["forest", "1 - p of the label"]["pair 30%"] == [pytest.approx(expected)]
+    assert all(values["pair 30%"][0] > 95 for values in found.values())  # as the right class is always most probable
+    assert "| forest | margin |" in render(found)
+    shuffled = {name: probs[rng.permutation(200)] for name in OPPONENTS}
+    assert precisions([cells[0]._replace(own=shuffled)])["forest", "mgce"]["pair 30%"][0] < 60
