@@ -71,7 +71,7 @@ def array(values):
     ids=str,
 )
 def test_parts_of_no_closed_list_are_refused(part, words, refused):
-    for content in (part, [part], {"object": ["mgce.estimators.linear.MGCEClassifier", {"beta": part}]}):
+    for content in (part, [part], {"object": ["mgce.MGCEClassifier", {"beta": part}]}):
         refused(packed(content), words)
 
 

@@ -52,7 +52,12 @@ CLASSES = {
     "sklearn.preprocessing": "FunctionTransformer KBinsDiscretizer LabelEncoder MaxAbsScaler MinMaxScaler Normalizer "
     "OneHotEncoder OrdinalEncoder PolynomialFeatures PowerTransformer QuantileTransformer RobustScaler StandardScaler",
 }
-NAMES = {f"{module}.{name}" for module, names in CLASSES.items() for name in names.split()}
+# Names of classes in files, and their modules. A class of ours has no module in its name: files outlive moves.
+NAMES = {
+    f"{'mgce' if module.startswith('mgce.') else module}.{name}": module
+    for module, names in CLASSES.items()
+    for name in names.split()
+}
 STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in them
 
 
@@ -159,11 +164,16 @@ class Writer:
         Raises:
             ValueError: if a file may hold none.
         """
-        module = cls.__module__.partition("._")[0]  # that of scikit-learn's users
-        name = f"{module}.{cls.__qualname__}"
+        name = name_of(cls)
         if name not in NAMES or _class(name) is not cls:
             raise ValueError(f"a part of type {cls.__module__}.{cls.__qualname__}")
         return name
+
+
+def name_of(cls: type) -> str:
+    """Return the name of a class in files."""
+    module = cls.__module__.partition("._")[0]  # that of scikit-learn's users
+    return f"{'mgce' if module.startswith('mgce.') else module}.{cls.__qualname__}"
 
 
 def tree_of(value: Any, writer: Writer) -> Any:
@@ -218,8 +228,7 @@ def build(tree: Any, arrays: Any) -> Any:
 
 
 def _class(name: str) -> Any:
-    module, _, attribute = name.rpartition(".")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(NAMES[name]), name.rpartition(".")[2])
 
 
 def _pairs(value: dict[Any, Any]) -> list[list[Any]]:

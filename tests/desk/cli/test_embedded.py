@@ -36,7 +36,7 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
     code, output, errors = mgce("fit", "photos", "--encoder", "tiny:net")
     assert code == 0, errors
     words = " ".join(output.split())
-    assert "mgce fit photos --target label --id path --encoder tiny:net --checked" in words
+    assert "mgce fit photos --target label --encoder tiny:net --checked" in words
     assert "mgce predict photos.mgce NEW-PICTURES" in words
     assert "A head judges the label of each row" in (tmp_path / "photos.html").read_text()
     suspects = pd.read_csv(tmp_path / "photos.suspects.csv")
@@ -124,7 +124,7 @@ def test_features_beside_a_table_of_texts(mgce, tmp_path, texts):
     words = " ".join(output.split())
     assert "20 of the 60 embeddings belong to no row of the table." in words
     assert "The embeddings alone are learnt from, not the columns beside them: said." in words
-    assert "mgce fit t.csv --target kind --id key --embeddings x.parquet --checked" in words
+    assert "mgce fit t.csv --target kind --embeddings x.parquet --checked" in words
     assert "mgce predict t.mgce NEW.npz" in words
     assert mgce("predict", "t.mgce", "new.csv", "--embeddings", "x.parquet", "--quiet")[0] == 0
     predicted = pd.read_csv(tmp_path / "new-predictions.csv")

@@ -86,11 +86,11 @@ def model() -> bytes:
 def changed(change: Change) -> bytes:
     """Return the file after its pipeline was changed by hand."""
     from mgce.estimators.archive import pack, unpack
-    from mgce.estimators.persistence import Writer, build, tree_of
+    from mgce.estimators.persistence import Writer, build, name_of, tree_of
 
     class Forger(Writer):
         def name(self, cls: type) -> str:  # of whatever class
-            return f"{cls.__module__}.{cls.__qualname__}"
+            return name_of(cls)
 
     pipeline = build(*unpack(model()))
     change(pipeline)

@@ -21,7 +21,7 @@ from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
 from mgce.estimators.archive import OtherFormatError
 from mgce.estimators.base import link_probs
-from mgce.estimators.persistence import to_bytes
+from mgce.estimators.persistence import name_of, to_bytes
 from mgce.estimators.unbuilt import Node, read
 from mgce.features.card import Card
 from mgce.features.feature_files import MOST_WIDTH
@@ -257,7 +257,7 @@ class TableModel:
         try:
             with path.open("rb") as file:
                 root = read(read_at_most(file))
-            ours = root.kind == f"{TablePipeline.__module__}.{TablePipeline.__qualname__}"
+            ours = root.kind == name_of(TablePipeline)
             model = _built(root) if ours else None
         except OtherFormatError as error:
             raise ValueError(str(error).replace("`format`", "`model`", 1)) from error

@@ -337,13 +337,13 @@ def _boosting(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.baseline_ = node["baseline_"].array(np.float64, k if k > 2 else 1)
 
 
-AVERAGE = "mgce.estimators.voting.MGCEVotingClassifier"
+AVERAGE = "mgce.MGCEVotingClassifier"
 # From the name in a file to the class, and what takes its numbers from there, given the features d and the classes k.
 SINGLE: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
-    "mgce.estimators.boosting.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
-    "mgce.estimators.embedding.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
-    "mgce.estimators.forest.MGCEForestClassifier": (MGCEForestClassifier, _forest),
-    "mgce.estimators.fourier.MGCEFourierClassifier": (MGCEFourierClassifier, _fourier),
-    "mgce.estimators.linear.MGCEClassifier": (MGCEClassifier, _linear),
-    "mgce.estimators.mlp.MGCEMLPClassifier": (MGCEMLPClassifier, _mlp),
+    "mgce.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
+    "mgce.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
+    "mgce.MGCEForestClassifier": (MGCEForestClassifier, _forest),
+    "mgce.MGCEFourierClassifier": (MGCEFourierClassifier, _fourier),
+    "mgce.MGCEClassifier": (MGCEClassifier, _linear),
+    "mgce.MGCEMLPClassifier": (MGCEMLPClassifier, _mlp),
 }
