@@ -34,7 +34,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 PERCENT = re.compile(r"\b\d+\.\d\b(?!\.)")
 NEAR = 0.5
 COLUMNS = 70  # of the terminal: what a page shows beside its navigation without scrolling
-RUN = ("mgce", "head", "python")  # commands that run; a block with any other is for the reader alone
+RUN = ("mgce", "mgce-lab", "head", "python")  # commands that run; a block with any other is for the reader alone
 SET_UP = ("python3", ".", "pip")  # done before the tests: left out of a block that has another command
 
 

@@ -87,7 +87,7 @@ for name in sys.argv[1:]:
 
 @pytest.mark.parametrize("module", MODULES, ids=named)
 def test_a_module_is_copied_and_pickled_with_its_numbers(module):
-    criterion = module(label_smoothing=0.1, **{name: number.default for name, number in module.numbers.items()})
+    criterion = module(label_smoothing=0.1, **module.defaults)
     for other in (copy.deepcopy(criterion), pickle.loads(pickle.dumps(criterion))):
         assert repr(other) == repr(criterion) and other.hyperparameters() == criterion.hyperparameters()
     assert isinstance(criterion, Loss) and criterion.label_smoothing == 0.1

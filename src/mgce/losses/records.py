@@ -43,16 +43,22 @@ class Number:
     most: float = math.inf
     above: bool = False
 
-    def check(self, name: str, value: Any) -> None:
-        """Require a value to be in the range."""
-        if self.least is None:
-            return
-        if isinstance(self.default, int):
-            _validation.check_count(name, value, int(self.least))
-            if value > self.most:
-                raise ValueError(_validation.expected(name, f"at most {self.most}", value))
-        else:
-            _validation.check_number(name, value, self.least, self.most, above=self.above)
+    @property
+    def range(self) -> tuple[bool, float | None, float, bool]:
+        """What :func:`check_in_range` takes: plain values, which `torch.compile` traces wherever a loss is made."""
+        return isinstance(self.default, int), self.least, self.most, self.above
+
+
+def check_in_range(name: str, value: Any, is_integer: bool, least: float | None, most: float, above: bool) -> None:
+    """Require a hyperparameter to be in its range: see :class:`Number`."""
+    if least is None:
+        return
+    if is_integer:
+        _validation.check_count(name, value, int(least))
+        if value > most:
+            raise ValueError(_validation.expected(name, f"at most {most}", value))
+    else:
+        _validation.check_number(name, value, least, most, above=above)
 
 
 @dataclass(frozen=True)

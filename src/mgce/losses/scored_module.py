@@ -15,7 +15,7 @@ from mgce.losses.arguments import with_class_dim
 from mgce.losses.base import Loss, python_number
 from mgce.losses.fused import of_softmax
 from mgce.losses.modules import MinimaxLink
-from mgce.losses.records import Number
+from mgce.losses.records import Number, check_in_range
 from mgce.losses.scored import scored_loss
 from mgce.losses.texts import PLACE, with_shared_arguments
 
@@ -30,7 +30,7 @@ class ScoredLoss(Loss):
 
     made: ClassVar[type[ScoredLoss]]  # the class itself, and none that derives from it
     function: ClassVar[Callable[..., Tensor]]
-    numbers: ClassVar[Mapping[str, Number]]  # the hyperparameters, by name
+    defaults: ClassVar[Mapping[str, float]]  # of the hyperparameters, by name
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ScoredLoss(Loss):
         dim: int | None = None,
         **own: Any,
     ) -> None:
-        own = _with_defaults(type(self).__name__, self.numbers, own)
+        own = _with_defaults(type(self).__name__, self.defaults, own)
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, dim=dim)
         for name, value in own.items():
             setattr(self, name, python_number(value))
@@ -53,7 +53,7 @@ class ScoredLoss(Loss):
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the arguments that this loss has and cross-entropy does not have, by name."""
-        return {name: getattr(self, name) for name in self.numbers}
+        return {name: getattr(self, name) for name in self.defaults}
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
@@ -98,6 +98,8 @@ def by_scores(
         numbers: the hyperparameters.
     """
     word = f"{scores.__name__.removesuffix('_scores')}_loss"
+    defaults = {name: number.default for name, number in numbers.items()}
+    ranges = {name: number.range for name, number in numbers.items()}
 
     def function(
         input: Tensor,
@@ -110,7 +112,7 @@ def by_scores(
         dim: int | None = None,
         **own: Any,
     ) -> Tensor:
-        own = _with_defaults(f"{word}()", numbers, own)
+        own = _with_defaults(f"{word}()", defaults, own)
         options = LossOptions(ignore_index, reduction, label_smoothing)
         terms = base.terms_of(**own)
         if terms is not None:
@@ -119,13 +121,13 @@ def by_scores(
                 return loss
 
         def checked(logits: Tensor, wanted: Any) -> Tensor:
-            for own_name, number in numbers.items():
-                number.check(own_name, own[own_name])
+            for own_name, limits in ranges.items():
+                check_in_range(own_name, own[own_name], *limits)
             return scores(logits, wanted, **own)
 
         return scored_loss(checked, input, target, weight, options, dim)
 
-    module: Any = type(name, (base,), {"function": staticmethod(function), "numbers": numbers})
+    module: Any = type(name, (base,), {"function": staticmethod(function), "defaults": defaults})
     module.made = module
     function_of_loss: Any = function
     for made, called, of in ((function_of_loss, word, function), (module, name, ScoredLoss.__init__)):
@@ -138,11 +140,11 @@ def by_scores(
     return made_module
 
 
-def _with_defaults(called: str, numbers: Mapping[str, Number], own: Mapping[str, Any]) -> dict[str, Any]:
+def _with_defaults(called: str, defaults: Mapping[str, float], own: Mapping[str, Any]) -> dict[str, Any]:
     for name in own:
-        if name not in numbers:
+        if name not in defaults:
             raise TypeError(f"{called} got an unexpected keyword argument {name!r}")
-    return {name: own.get(name, number.default) for name, number in numbers.items()}
+    return {**defaults, **own}
 
 
 def _signature(of: Callable[..., object], numbers: Mapping[str, Number]) -> inspect.Signature:
