@@ -24,7 +24,7 @@ def render():
     ]
     for one in made:
         if isinstance(one, type):
-            own = [f"    {name}: {type(number.default).__name__}" for name, number in one.numbers.items()]
+            own = [f"    {name}: {type(default).__name__}" for name, default in one.defaults.items()]
             lines += [f"class {one.__name__}({one.__base__.__name__}):", *own, f"    def __init__{signed(one)}: ..."]
         else:
             lines.append(f"def {one.__name__}{signed(one)}: ...")
