@@ -296,6 +296,7 @@ def of_tables(folder):
     return [run for run in Runs(folder).read().values() if run.specification["smoke"] == "table1"]
 
 
+@pytest.mark.slow
 def test_smoke_of_every_item(smoke):
     folder, printed = smoke
     for item in ITEMS:
@@ -310,6 +311,7 @@ def test_smoke_of_every_item(smoke):
     assert list((folder / "scratch").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
     folder, _ = smoke
     runs = [run for run in of_tables(folder) if run.specification["l1"] == 1e-5]
@@ -329,6 +331,7 @@ def test_table1_is_the_mean_of_the_records_that_validation_chose(smoke):
     }
 
 
+@pytest.mark.slow
 def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
     folder, _ = smoke
     table = pd.read_csv(folder / "table2-smoke.csv")
@@ -348,6 +351,7 @@ def test_table2_is_the_mean_of_the_validation_accuracies(smoke):
             assert getattr(row, f"{name}_std") == pytest.approx(np.std(values, ddof=1))
 
 
+@pytest.mark.slow
 def test_figure3_shows_the_curves_of_the_records(smoke):
     folder, _ = smoke
     table = pd.read_csv(folder / "figure3-smoke.csv")
