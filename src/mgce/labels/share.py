@@ -24,14 +24,14 @@ PARTS, PART_ROWS = 50, 10
 LEAST_ROWS = 100  # of ten parts: fewer hardly show a curve
 # Rows that tie have one place on the curve of errors. Their places count as many as equally large groups would with the
 # same probability that two rows tie. With right labels, trees and nearest neighbours got false intervals at up to 18
-# places, and none from there on. The forests of `benchmarks/noise_share.py` have about as many as rows.
+# places, and none from there on. The forests of `mgce_lab.studies.noise_share` have about as many as rows.
 LEAST_PLACES = 20
 # More rows count like this many. The curve of errors is a model, which was compared with right labels at up to 2,000
 # rows: its error does not shrink with more of them.
 MOST_ROWS = 2_000
 # The prior of the curve of errors: mean and standard deviation of the logarithm of its slope and of its middle. They
 # are those of a forest's errors against right labels on eight tables: with right labels, with 20 and 40 % symmetric
-# noise and 30 % pair noise. `benchmarks/noise_share.py` names the tables.
+# noise and 30 % pair noise. `mgce_lab.studies.noise_share` names the tables.
 LOG_SLOPE, MIDDLE = (1.4, 0.6), (0.03, 0.12)
 STEPS = 13  # values of either, within this many standard deviations of the mean
 SPREAD = 2.5

@@ -55,7 +55,7 @@ def main() -> None:
     """Fit, measure, and write each result as it comes."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.boosting", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--data-dir", type=Path, default=Path("data"))
     parser.add_argument("--table", action="store_true", help="print what is there, and fit nothing")
     options = parser.parse_args()
     if options.table:
