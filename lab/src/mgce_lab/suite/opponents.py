@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 FOLDS = 3
@@ -55,9 +56,17 @@ OPPONENTS: dict[str, Callable[[Any, Any, int], Any]] = {"forest": forest, "svm":
 
 def probabilities(name: str, X: Any, y: Any, X_test: Any, n_classes: int, seed: int) -> Probabilities:
     """Tune an opponent, and return its probabilities out of fold and of test rows."""
-    model = OPPONENTS[name](X, y, seed)
-    own = cross_val_predict(model, X, y, cv=_folds(seed + 1), method="predict_proba")
-    model.fit(X, y)
-    full = Probabilities(np.zeros((len(X), n_classes)), np.zeros((len(X_test), n_classes)))
-    full.own[:, np.unique(y)], full.new[:, model.classes_] = own, model.predict_proba(X_test)
-    return full
+    model = OPPONENTS[name](*_foldable(X, y), seed)
+    own, new = np.zeros((len(X), n_classes)), np.zeros((len(X_test), n_classes))
+    for train, held_out in _folds(seed + 1).split(X, y):
+        fitted = clone(model).fit(*_foldable(X[train], y[train]))
+        own[np.ix_(held_out, fitted.classes_)] = fitted.predict_proba(X[held_out])
+    model.fit(*_foldable(X, y))
+    new[:, model.classes_] = model.predict_proba(X_test)
+    return Probabilities(own, new)
+
+
+def _foldable(X: Any, y: Any) -> tuple[Any, Any]:
+    """Leave out rows of classes that have fewer rows than there are folds, since calibration needs one in each."""
+    kept = np.bincount(y)[y] >= FOLDS
+    return X[kept], y[kept]

@@ -107,7 +107,8 @@ def draw_tables(tables: int, shape: Shape, generator: torch.Generator) -> Tables
     scores, right = _right(draw, target, n_classes, choices, cluster, densities)
     right, scores = _classes_shuffled(draw, n_classes, right, scores)
     context = slice(0, shape.context)
-    given, noise = _given(draw, right[:, context], scores[:, context], seen[:, context], n_classes)
+    known = (seen * is_column[:, None])[:, context]
+    given, noise = _given(draw, right[:, context], scores[:, context], known, n_classes)
     x, is_categorical = _observed(draw, seen)
     x = _with_missing(draw, x).masked_fill(~is_column[:, None], torch.nan)
     return Tables(x, is_categorical & is_column, given, right, n_classes, noise)
@@ -339,7 +340,9 @@ def _chances(
 ) -> Tensor:
     """Return the probability that each row's label is wrong."""
     tables, rows = right.shape
-    best = scores.topk(2, -1).values
+    # Who errs near a boundary errs near the true one, or near the straight one that a simple view has.
+    straight = draw.chance(0.5, tables, 1, 1)
+    best = torch.where(straight, _centroid_scores(seen, right, scores), scores).topk(2, -1).values
     margin = _place(draw, best[..., 0] - best[..., 1] + 1e-3 * draw.uniform(tables, rows))
     direction = draw.normal(tables, seen.shape[-1], 1) * draw.chance(0.3, tables, seen.shape[-1], 1)
     region = _place(draw, (seen @ direction)[..., 0])
@@ -355,6 +358,15 @@ def _chances(
     return rate[:, None] * factor
 
 
+def _centroid_scores(seen: Tensor, right: Tensor, scores: Tensor) -> Tensor:
+    """Return linear scores of the classes: which class's mean a row is nearest to."""
+    member = (right[..., None] == torch.arange(MAX_CLASSES, device=right.device)).to(seen.dtype)
+    count = member.sum(1)
+    mean = member.mT @ seen / count[..., None].clamp(min=1)
+    linear = seen @ mean.mT - 0.5 * mean.square().sum(-1)[:, None]
+    return linear.masked_fill(scores.isneginf() | (count == 0)[:, None], -torch.inf)
+
+
 def _to_classes(draw: Draw, right: Tensor, scores: Tensor, n_classes: Tensor, is_kind: dict[str, Tensor]) -> Tensor:
     """Return for each row the log-weights of the classes that a wrong label may be."""
     tables = len(right)
@@ -363,12 +375,12 @@ def _to_classes(draw: Draw, right: Tensor, scores: Tensor, n_classes: Tensor, is
     follower = (classes[:, None] + 1) % n_classes[:, None, None] == classes
     pair = torch.where(follower, 0.0, -50.0)
     matrix = torch.where(is_kind["symmetric"][:, None, None], 0.0, taste)
-    as_pair = is_kind["pair"] | (is_kind["region"] & draw.chance(0.4, tables))
+    as_pair = is_kind["pair"] | ((is_kind["region"] | is_kind["boundary"]) & draw.chance(0.4, tables))
     to = _taken(torch.where(as_pair[:, None, None], pair, matrix), right)
     two = scores.topk(2, -1).indices
     other = torch.where(two[..., 0] == right, two[..., 1], two[..., 0])
     runner_up = torch.where(classes == other[..., None], 0.0, -50.0)
-    to = torch.where(is_kind["boundary"][:, None, None], runner_up, to)
+    to = torch.where((is_kind["boundary"] & draw.chance(0.5, tables))[:, None, None], runner_up, to)
     return to.masked_fill((classes >= n_classes[:, None, None]) | (classes == right[..., None]), -torch.inf)
 
 

@@ -45,6 +45,21 @@ PLANS = {
         Part(0.75, ((Shape(512, 128, 20), 32), (Shape(320, 64, 12), 64), (Shape(256, 64, 32), 48))),
         Part(1.0, ((Shape(1000, 256, 20), 16), (Shape(512, 128, 20), 32), (Shape(320, 64, 40), 32))),
     ),
+    # From weights that have seen small tables: mostly tables as people have them, some of them wide.
+    "further": (
+        Part(0.15, ((Shape(256, 64, 10), 96), (Shape(320, 64, 12), 64), (Shape(192, 64, 20), 96))),
+        Part(
+            1.0,
+            (
+                (Shape(1000, 256, 20), 16),
+                (Shape(512, 128, 20), 32),
+                (Shape(320, 64, 40), 32),
+                (Shape(320, 64, 12), 64),
+                (Shape(900, 128, 10), 24),
+                (Shape(320, 64, 96), 12),
+            ),
+        ),
+    ),
 }
 PLANS["cpu"] = tuple(Part(p.until, tuple((s, max(4, n // 8)) for s, n in p.shapes)) for p in PLANS["device"])
 MEASURED = {
