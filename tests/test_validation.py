@@ -5,7 +5,7 @@ import pytest
 
 from mgce import certify
 from mgce._validation import NAMES_IN_ERRORS, check_choice, check_fraction, listed, nearest, unknown_name
-from mgce.desk.cli.noise_options import parse_rate
+from mgce.desk.cli.shared_options import parse_rate
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.files.table_files import require_column
 from mgce.desk.tables.fit import FitPlan, run

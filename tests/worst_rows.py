@@ -23,11 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mgce.numerics import budget
+from mgce.numerics import root
 
 FILE = Path(__file__).with_suffix(".json")
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
-CLASSES = budget.CLASSES  # what a row needs, one with more classes can need too: the others may be masked
+CLASSES = root.CLASSES  # what a row needs, one with more classes can need too: the others may be masked
 BETAS = (1, 1.01, 1.03, 1.06, 1.1, 1.2, 1.3, 1.4, 1.5, 1.7, 2, 2.5, 3, 4, 5, 7, 11, 20, 100, 1e4, 1e9)
 # Of the 8 eps that an error may reach, half is left to the rounding of the sums.
 TOLERANCE = 4
@@ -170,7 +170,7 @@ def search(k, beta, eps, clusters, found, generator):
 
 def in_cell(beta):
     """Return the row of the table of budgets that beta belongs to."""
-    return max(i for i, smallest in enumerate(budget.BETAS) if beta >= smallest)
+    return max(i for i, smallest in enumerate(root.BETAS) if beta >= smallest)
 
 
 def main(classes):
@@ -187,7 +187,7 @@ def main(classes):
                     if steps > best.get((dtype, beta), (-1,))[0]:
                         best[dtype, beta] = steps, *(a[0] for a in decode(found[:1], k, beta))
         record = [entry for entry in record if entry["k"] != k]
-        for dtype, cell in itertools.product(EPS, range(len(budget.BETAS))):
+        for dtype, cell in itertools.product(EPS, range(len(root.BETAS))):
             worst = max((b for b in BETAS if in_cell(b) == cell), key=lambda b: best[dtype, b][0])
             steps, count, v = best[dtype, worst]
             part = v > v.max() - 1  # the others have none

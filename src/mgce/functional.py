@@ -1,9 +1,9 @@
 """Export all functions of logits and of probabilities: losses, the normalizer of MGCE, and maps to probabilities."""
 
-from mgce.link.normalizer import normalized_logits as normalized_logits
-from mgce.link.normalizer import normalizer as normalizer
 from mgce.link.probs import minimax_probs as minimax_probs
 from mgce.link.probs import minimax_to_worst_case as minimax_to_worst_case
+from mgce.link.probs import normalized_logits as normalized_logits
+from mgce.link.probs import normalizer as normalizer
 from mgce.link.probs import worst_case_probs as worst_case_probs
 from mgce.link.probs import worst_case_to_minimax as worst_case_to_minimax
 from mgce.losses import agce_loss as agce_loss

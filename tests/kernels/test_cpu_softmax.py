@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from mgce import GCELoss, robust_loss
 from mgce.functional import gce_loss, mgce_loss, rce_loss
-from mgce.kernels import cpu_library, cpu_softmax, dispatch
+from mgce.kernels import cpu, cpu_library, dispatch
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.losses import RCELoss, SumLoss
 from mgce.losses.composite import composite_softmax_loss
@@ -34,7 +34,7 @@ DTYPES = (torch.float32, torch.float64)
 def loss_and_grad(
     logits: Tensor, target: Tensor, terms: SoftmaxTerms, weight: Tensor | None = None, reduction: str = "none"
 ) -> tuple[Tensor, Tensor]:
-    loss, grad = cpu_softmax.loss_and_grad(
+    loss, grad = cpu.softmax_loss_and_grad(
         logits, SoftmaxArguments(target, weight, LossOptions(reduction=reduction), terms)
     )
     assert grad is not None
@@ -149,7 +149,7 @@ def test_the_same_bits_for_any_number_of_threads() -> None:
 
 def test_forward_alone_gives_the_same_loss() -> None:
     x, y = torch.randn(50, 33, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 33
-    loss, none = cpu_softmax.loss_and_grad(x, SoftmaxArguments(y, None, LossOptions(), GCE), want_grad=False)
+    loss, none = cpu.softmax_loss_and_grad(x, SoftmaxArguments(y, None, LossOptions(), GCE), want_grad=False)
     assert none is None and torch.equal(loss, loss_and_grad(x, y, GCE, reduction="mean")[0])
 
 
@@ -166,13 +166,13 @@ LOSSES = {
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[SoftmaxTerms]:
     seen = []
-    run = cpu_softmax.loss_and_grad
+    run = cpu.softmax_loss_and_grad
 
     def watched(logits: Tensor, arguments: SoftmaxArguments, **keywords: bool) -> tuple[Tensor, Tensor | None]:
         seen.append(arguments.terms)
         return run(logits, arguments, **keywords)
 
-    monkeypatch.setattr(cpu_softmax, "loss_and_grad", watched)
+    monkeypatch.setattr(cpu, "softmax_loss_and_grad", watched)
     return seen
 
 
@@ -243,7 +243,7 @@ def test_other_instruction_sets_give_the_same(variant: str) -> None:
         "[loss(x, y).backward() for loss, x, y in f];"
         "print(*(v.item() for loss, x, y in f for v in (loss(x, y), (x.grad.double() ** 2).sum())))"
     )
-    source = str(Path(cpu_softmax.__file__).parents[2])
+    source = str(Path(cpu.__file__).parents[2])
 
     def numbers(**environment: str) -> list[str]:
         variables = {**os.environ, "PYTHONPATH": source, **environment}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mgce._arrays import one_hot
-from mgce.linear.moments import moments
+from mgce.linear.objective import moments
 from mgce.linear.solver import fit_linear
 
 

@@ -9,9 +9,8 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
 from mgce._arrays import one_hot
-from mgce.linear.dual import DualBound, entropy
-from mgce.linear.moments import block_gram
-from mgce.linear.objective import LinearProblem, phi_and_p
+from mgce.linear.objective import LinearProblem, block_gram, phi_and_p
+from mgce.linear.progress import DualBound, entropy
 
 BETAS = [1.0, 1.05, 1.4, 2.0, 5.0, 11.0, math.inf]
 

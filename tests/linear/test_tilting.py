@@ -8,12 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from mgce._arrays import one_hot
-from mgce.linear.first_order import minimise
-from mgce.linear.moments import moments
-from mgce.linear.objective import LinearProblem
+from mgce.linear.first_order import minimise, newton_tilts, tilt
+from mgce.linear.objective import LinearProblem, moments
 from mgce.linear.progress import Progress
 from mgce.linear.solver import fit_linear
-from mgce.linear.tilting import newton_tilts, tilt
 
 
 def wide(n=200, d=40, k=3, beta=1.4, width=0.1):

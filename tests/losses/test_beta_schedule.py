@@ -66,7 +66,7 @@ def test_a_schedule_under_a_forward_correction_compiles_a_graph_for_each_number_
         set_beta(criterion, beta)
         for got, want in zip(gradients(criterion, compiled), gradients(criterion, criterion), strict=True):
             torch.testing.assert_close(got, want)
-    assert counter.frame_count <= 6  # `budget.BETAS` has four ranges, the first beta is a constant, and inf is another
+    assert counter.frame_count <= 6  # `root.BETAS` has four ranges, the first beta is a constant, and inf is another
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)])

@@ -124,7 +124,8 @@ import mgce.losses.zoo
 mgce.losses.zoo.__path__.append(sys.argv[1])
 import torch
 from mgce import robust_loss
-from mgce_lab.cli.compare import KNOWN, parse_methods
+from mgce_lab.cli.compare import KNOWN
+    from mgce_lab.cli.lists import parse_methods
 from mgce_lab.cli.main import main
 from mgce_lab.protocols.protocols import PROTOCOLS, Request, plan
 from mgce_lab.engine.methods import Method

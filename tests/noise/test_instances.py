@@ -4,7 +4,7 @@ import torch
 from scipy.stats import binom, truncnorm
 
 from mgce.noise import corrupt_by_features
-from mgce.noise.instances import _rates
+from mgce.noise.corruption import _rates
 
 
 def make(seed=0, n=6000, rate=0.3, k=4):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.desk.files.images import ImageDataset, Images
 from mgce_lab.data import cifar_n, load_images
 from mgce_lab.data.cifar_n import read_labels
+from mgce_lab.data.image_sets import ImageDataset, Images
 
 
 def test_labels_are_those_that_torch_saved(tmp_path):

@@ -8,7 +8,8 @@ from images.tiny_images import tiny_images
 from torch.nn import functional as F
 
 from mgce._seeds import derived_generator
-from mgce.desk.files.images import ImageDataset, ImageFiles, Images
+from mgce.desk.files.images import ImageFiles
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images import image_data
 from mgce_lab.images.image_data import (
     Batches,

@@ -23,11 +23,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from mgce import MGCELoss, functional, robust_loss
 from mgce._seeds import derived_generator
-from mgce.desk.files.images import ImageFiles, Images
+from mgce.desk.files.images import ImageFiles
 from mgce.metrics.evaluation import evaluate
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load_images
+from mgce_lab.data.image_sets import Images
 from mgce_lab.images.image_classifier import ImageClassifier, WeightedMean
 from mgce_lab.images.image_data import pixel_mean, training_batches
 from mgce_lab.images.lightning import Machine, train_images

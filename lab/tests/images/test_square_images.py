@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mgce_lab.images.square_images import as_pixels, squared, with_channels
+from mgce_lab.images.square_images import as_pixels, read_squares, squared, with_channels
 
 
 def test_channels_come_in_front_and_bytes_stay_bytes():
@@ -41,3 +41,33 @@ def test_grey_and_colour_become_one_another():
     np.testing.assert_array_equal(with_channels(colour, 1), grey)
     with pytest.raises(ValueError, match="of 4 channels, or of one"):
         with_channels(colour, 4)
+
+
+def test_squares_are_upright_and_grey_only_if_all_are(tmp_path):
+    pixels = np.zeros((8, 12, 3), np.uint8)
+    pixels[:, 2:6] = 200  # the left half of the central square
+    told = Image.Exif()
+    told[274] = 6  # to be turned clockwise: the left half becomes the upper one
+    paths = [tmp_path / "a.png", tmp_path / "b.png"]
+    Image.fromarray(pixels).save(paths[0], exif=told)
+    Image.new("RGB", (9, 9), (10, 20, 30)).save(paths[1])
+    done = []
+    found, read = read_squares(paths, 4, done.append)
+    assert found.shape == (2, 3, 4, 4) and done == [1, 2] and read.all()
+    assert (found[0, :, 0] > 150).all() and (found[0, :, 3] < 50).all()
+    assert found[1, :, 0, 0].tolist() == [10, 20, 30]
+    grey, _ = read_squares(paths[:1], 4, done.append)
+    np.testing.assert_array_equal(grey[0], found[0, :1])
+    with pytest.raises(ValueError, match="Expected `size`"):
+        read_squares(paths, 10_000, done.append)
+
+
+def test_squares_of_a_folder_lack_the_pictures_that_cannot_be_read(tmp_path):
+    paths = [tmp_path / f"{place}.png" for place in range(3)]
+    for path in paths:
+        Image.new("RGB", (9, 9), (10, 20, 30)).save(path)
+    paths[1].write_bytes(paths[1].read_bytes()[:40])
+    found, read = read_squares(paths, 4)
+    assert found.shape == (2, 3, 4, 4) and read.tolist() == [True, False, True]
+    with pytest.raises(OSError, match=r"Expected .*1\.png to be an image"):
+        read_squares(paths[1:2], 4)

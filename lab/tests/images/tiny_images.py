@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mgce.desk.files.images import ImageDataset, Images
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images.image_settings import ImageSettings
 
 CLASSES = ("left", "top", "all")

@@ -17,10 +17,10 @@ pytest.importorskip("tensorboard")
 from paper.image_runs import finished, settings_of, tiny
 
 from mgce._files import alone_in
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.cli.reproduce import reproduce
 from mgce_lab.data import image_folders, load_images
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine import images as image_networks
 from mgce_lab.engine.consistency import check_one_setting

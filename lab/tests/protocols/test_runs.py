@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.consistency import check_one_setting
 from mgce_lab.engine.methods import Method, stages
 from mgce_lab.engine.place import Place

@@ -15,9 +15,8 @@ import numpy as np
 from mgce._arrays import one_hot
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, IntArray
-from mgce.linear.dual import entropy
-from mgce.linear.moments import moments
-from mgce.linear.objective import phi_and_p
+from mgce.linear.objective import moments, phi_and_p
+from mgce.linear.progress import entropy
 
 # Rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with 64 to 1,024, but
 # take half as long again with 64, and a tenth less with 1,024.
@@ -194,9 +193,9 @@ def descend(
 def measure(coef: FloatArray, read: Read, problem: StreamedProblem) -> tuple[float, float]:
     """Return the objective at `coef`, and a lower bound on the least objective, by two passes over all rows.
 
-    The bound is the value of the dual problem (`mgce.linear.dual`) at class probabilities q of the rows. If the mean
-    products of q and the features psi differ by at most l1 from those of the one-hot labels, the mean entropy of q is a
-    lower bound. The one-hot labels themselves meet this condition, but their entropy is zero. The worst-case
+    The bound is the value of the dual problem (`mgce.linear.progress`) at class probabilities q of the rows. If the
+    mean products of q and the features psi differ by at most l1 from those of the one-hot labels, the mean entropy of q
+    is a lower bound. The one-hot labels themselves meet this condition, but their entropy is zero. The worst-case
     probabilities p at the best coefficients give the best bound, but p at `coef` may not meet the condition. So q mixes
     p and the one-hot labels, with the largest share of p that meets the condition. The first pass finds this share, the
     second pass the entropy.

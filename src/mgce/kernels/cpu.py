@@ -1,10 +1,11 @@
-"""Compute the MGCE loss and its gradient on the CPU, in one call of compiled C++."""
+"""Call the compiled C++ of the CPU: losses with their gradients, and which rows a trimmed loss keeps."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import struct
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from mgce._validation import target_out_of_range
 from mgce.kernels import cpu_library
 from mgce.kernels.cpu_library import DONE, NO_MEMORY
-from mgce.kernels.options import LossArguments, LossOptions
+from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, SoftmaxTerms
 
 _ARGUMENTS = struct.Struct("11Q").pack  # the C structure `Arguments` of cpu_kernel.cpp
 # What is written beside the loss, which without a target is -t.
@@ -107,16 +108,14 @@ class _Plan:
     """The kernel's precomputed data for some options, freed when this object is deleted."""
 
     def __init__(self, options: LossOptions, beta: float, k: int, dtype: torch.dtype, output: int) -> None:
-        library, name = cpu_library.library(), str(dtype).removeprefix("torch.")
-        # To allocate a loss like this one is faster than to allocate it by shape and dtype.
-        self.scalar = None if options.reduction == "none" else torch.empty((), dtype=dtype, device="cpu")
+        self.scalar = None if options.reduction == "none" else _scalar(dtype)
         self._k = k
-        self._run = getattr(library, f"mgce_loss_{name}")
+        self._run = _function("loss", dtype)
         filled = _Options(k, options.ignore_index, options.reduction == "mean", beta, options.label_smoothing, output)
-        self._address = getattr(library, f"mgce_make_plan_{name}")(ctypes.byref(filled))
+        self._address = _function("make_plan", dtype)(ctypes.byref(filled))
         if not self._address:
             raise MemoryError("The kernel found no memory to work in.")
-        self._free = library.mgce_free_plan
+        self._free = cpu_library.library().mgce_free_plan
 
     def run(self, n: int, *pointers: int) -> int:
         """Run the kernel on n rows; return its status: a row's number if the label of the row is not a class.
@@ -137,3 +136,122 @@ class _Plan:
 
 # An annealed beta leaves a plan of 2 KB behind at each step.
 _plan = functools.lru_cache(maxsize=256)(_Plan)
+
+
+_SOFTMAX_ARGUMENTS = struct.Struct("10Q").pack  # the C structure `Arguments` of cpu_softmax.cpp
+
+
+class _SoftmaxOptions(ctypes.Structure):
+    """The C structure `Options` of cpu_softmax.cpp."""
+
+    _fields_ = (
+        ("classes", ctypes.c_int64),
+        ("ignore_index", ctypes.c_int64),
+        ("mean", ctypes.c_int64),
+        ("a", ctypes.c_double),
+        ("b", ctypes.c_double),
+        ("beta", ctypes.c_double),
+    )
+
+
+def softmax_loss_and_grad(
+    logits: Tensor, arguments: SoftmaxArguments, *, want_grad: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    r"""Compute a loss of the softmax probability of the label, and its gradient with respect to the logits.
+
+    .. math:: \ell_i = w_i \Big(-a \log p_{iy} + b \beta \big(1 - p_{iy}^{1/\beta}\big)\Big), \qquad
+              \frac{\partial \ell_i}{\partial f_i} = w_i \big(a + b p_{iy}^{1/\beta}\big) (p_i - e_y), \qquad
+              p_i = \mathrm{softmax}(f_i)
+
+    with w the class weight of the label y, and a, b and beta the `terms` of the arguments. Only the range of the labels
+    is checked.
+
+    Args:
+        logits: f, shape (N, k) for N rows and k classes, contiguous, float32 or float64; -inf masks a class.
+        arguments: the target contains labels in int64. Class weights have the dtype of `logits`. Both are contiguous.
+        want_grad: whether to compute the gradient of the reduced loss; for "none", that of the sum over the rows.
+
+    Returns:
+        The loss, shape (N,) for "none", else (); and the gradient, shape (N, k), or None. A row that contains NaN or
+        +inf, or only -inf, gives NaN in both.
+
+    Raises:
+        IndexError: if a label is neither `ignore_index` nor in [0, k).
+    """
+    n, k = logits.shape
+    target, weight, options, terms = arguments
+    scalar = None if options.reduction == "none" else _scalar(logits.dtype)
+    loss = logits.new_empty(n) if scalar is None else torch.empty_like(scalar)
+    grad = torch.empty_like(logits) if want_grad else None
+    packed = _SOFTMAX_ARGUMENTS(
+        ctypes.addressof(_filled(options, terms, k)),
+        n,
+        logits.data_ptr(),
+        target.data_ptr(),
+        0 if weight is None else weight.data_ptr(),
+        loss.data_ptr() if scalar is None else 0,
+        0 if scalar is None else loss.data_ptr(),
+        0 if grad is None else grad.data_ptr(),
+        cpu_library.threads(n, k),
+        cpu_library.team(),
+    )
+    status: int = _function("softmax_loss", logits.dtype)(packed)
+    if status != DONE:
+        raise IndexError(target_out_of_range(int(target[status]), k, options.ignore_index))
+    return loss, grad
+
+
+@functools.cache
+def _scalar(dtype: torch.dtype) -> Tensor:
+    """Return a scalar: to allocate a loss like it is faster than to allocate the loss by shape and dtype."""
+    return torch.empty((), dtype=dtype, device="cpu")
+
+
+@functools.lru_cache(maxsize=256)  # a schedule of beta has new options at each step
+def _filled(options: LossOptions, terms: SoftmaxTerms, k: int) -> _SoftmaxOptions:
+    return _SoftmaxOptions(k, options.ignore_index, options.reduction == "mean", *terms)
+
+
+_INFINITE = -1  # returned if a row that is not kept has an infinite loss
+
+
+def rows_to_keep(
+    losses: Tensor, target: Tensor, ignored: int, stored: Tensor, count: Tensor, share: Tensor
+) -> tuple[Tensor, int | None]:
+    """Store losses, and find the rows whose loss is not above the quantile of their label.
+
+    The results are those of :meth:`mgce.losses.trimmed.RecentLosses.forward`, which explains them.
+
+    Args:
+        losses: of n rows, shape (n,), float32 or float64. Rows with a NaN, or with none of the labels, are kept.
+        target: labels, shape (n,), int64.
+        ignored: the label of rows that are neither stored nor kept.
+        stored: the most recent losses of each label, shape (labels + 1, window + 1), dtype of `losses`, changed in
+            place.
+        count: number of losses seen for each label, shape (labels + 1,), int64, changed in place.
+        share: for each label, the fraction of its rows to leave out, shape (labels,), in units of 2^-36.
+
+    Returns:
+        The mask, shape (n,), bool, and the number of rows kept, or 1 if no row is kept but some are not ignored. The
+            number is None if a row that is not kept has an infinite loss. All tensors are contiguous and on the CPU.
+    """
+    kept = torch.empty(target.shape, dtype=torch.bool, device="cpu")
+    labels, window = stored.shape[0] - 1, stored.shape[1] - 1
+    number: int = _function("trim", losses.dtype)(
+        len(target),
+        losses.data_ptr(),
+        target.data_ptr(),
+        ignored,
+        labels,
+        window,
+        stored.data_ptr(),
+        count.data_ptr(),
+        share.data_ptr(),
+        kept.data_ptr(),
+    )
+    return kept, None if number == _INFINITE else number
+
+
+@functools.cache
+def _function(name: str, dtype: torch.dtype) -> Any:
+    return getattr(cpu_library.library(), f"mgce_{name}_{str(dtype).removeprefix('torch.')}")

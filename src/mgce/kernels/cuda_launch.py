@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mgce.kernels import cuda_long, cuda_plan, cuda_rows
 from mgce.kernels.options import LossArguments, LossOptions
-from mgce.numerics.budget import proven_steps
+from mgce.numerics.root import proven_steps
 
 
 @dataclass(frozen=True)

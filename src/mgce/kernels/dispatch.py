@@ -12,7 +12,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedte
 from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
-from mgce.kernels import cpu, cpu_library, cpu_softmax, cuda, proof
+from mgce.kernels import cpu, cpu_library, cuda, proof
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA, Beta
 
@@ -119,7 +119,7 @@ def loss_and_grad(
     if logits.is_cpu:
         logits = logits.contiguous()
     if isinstance(arguments, SoftmaxArguments):
-        return cpu_softmax.loss_and_grad(logits, arguments, want_grad=want_grad)
+        return cpu.softmax_loss_and_grad(logits, arguments, want_grad=want_grad)
     if logits.is_cpu:
         return cpu.loss_and_grad(logits, arguments, want_grad=want_grad, inplace=inplace)
     dtype = None if inplace else gradient_dtype(logits)

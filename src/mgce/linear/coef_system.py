@@ -17,7 +17,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from mgce._arrays import FloatArray
-from mgce.linear.moments import block_gram
+from mgce.linear.objective import block_gram
 from mgce.linear.plan import Size
 
 # A free coefficient is undetermined if its feature is zero or a combination of others. A term hardly larger than

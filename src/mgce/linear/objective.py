@@ -3,7 +3,7 @@ r"""Define the convex problem of linear MGCE, equation (11) of the paper, with i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +12,51 @@ import torch
 
 from mgce._arrays import FloatArray, Matrix
 from mgce.kernels.options import LossArguments, LossOptions
-from mgce.linear.moments import margins, moments
 from mgce.linear.plan import Size
 from mgce.losses.fused import loss_and_gradient
+
+
+def margins(features: Matrix, coef: FloatArray) -> FloatArray:
+    """Return the margins `features @ coef'`, shape (n, k), of coefficients (k, d).
+
+    The product is computed as `coef @ features'` where the features are dense. A few rows times a wide matrix take BLAS
+    half the time of a tall matrix times a few columns.
+    """
+    product = (coef @ features.T).T if isinstance(features, np.ndarray) else features @ coef.T
+    return np.ascontiguousarray(product)
+
+
+def moments(features: Matrix, probs: FloatArray, weight: FloatArray) -> FloatArray:
+    r"""Return the moments `sum_i w_i p_i (x) psi_i` of features psi_i under probabilities p_i, shape (k, d).
+
+    w_i are the weights of the rows, k is the number of classes and d that of features. Row y of the result is the
+    weighted mean of p_iy psi_i.
+    """
+    weighted = weight[:, None] * probs
+    product = weighted.T @ features if isinstance(features, np.ndarray) else (features.T @ weighted).T
+    return np.ascontiguousarray(product)
+
+
+def block_gram(features: Matrix, pairs: Iterable[FloatArray], k: int, d: int) -> FloatArray:
+    r"""Return `sum_i C_i (x) psi_i psi_i'`, shape (k d, k d), for d features psi_i of each row i and matrices C_i.
+
+    (x) is the Kronecker product. The C_i, of shape (k, k), are symmetric, and their rows sum to zero.
+
+    Item y of `pairs` contains the entries left of the diagonal in row y of all C_i, shape (n, y) for n rows. These
+    entries suffice: the diagonals follow from the row sums.
+    """
+    gram = np.zeros((k, d, k, d))
+    n = features.shape[0]
+    diagonal = np.zeros((n, k))
+    for y, below in enumerate(pairs):
+        diagonal[:, y] -= below.sum(1)
+        diagonal[:, :y] -= below
+        for other in range(y):
+            gram[y, :, other] = gram[other, :, y] = features.T @ (features * below[:, other : other + 1])
+    for y in range(k):
+        gram[y, :, y] = features.T @ (features * diagonal[:, y : y + 1])
+    return gram.reshape(k * d, k * d)
+
 
 SCALES = 10.0  # how far the scale of a coefficient may be from that of its feature, as a factor
 

@@ -16,11 +16,10 @@ from torch.nn import functional as F
 from mgce._validation import expected
 from mgce.losses.modules import MAE, MGCE
 from mgce.losses.records import NamedLoss, Number, Presets
-from mgce.losses.scored import expm1
+from mgce.losses.scored import Wanted, expm1
 from mgce.losses.scored_module import by_scores
 from mgce.losses.sums import sum_of
 from mgce.losses.symmetric import RCE
-from mgce.losses.wanted import Wanted
 
 LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
 LARGEST = math.log(1e38)  # of float32

@@ -17,10 +17,9 @@ from mgce._validation import expected
 from mgce.kernels.options import SoftmaxTerms
 from mgce.losses.modules import CE, MGCE
 from mgce.losses.records import NamedLoss, Number, Presets
-from mgce.losses.scored import expm1
+from mgce.losses.scored import Wanted, expm1
 from mgce.losses.scored_module import ScoredLoss, by_scores
 from mgce.losses.sums import sum_of
-from mgce.losses.wanted import Wanted
 
 LARGEST_A = 1e30  # well within the range of float32
 

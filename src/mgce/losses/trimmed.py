@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.kernels import cpu_trim, dispatch
+from mgce.kernels import cpu, dispatch
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.protocol import weight_of
@@ -132,7 +132,7 @@ class RecentLosses(Remembering):
         known = losses.detach().to(self.losses.dtype)
         if known.sum().isnan():
             self.left_out += (known.isnan() & (target != ignored) & (target >= 0) & (target < self.labels)).sum()
-        return cpu_trim.rows_to_keep(known, target, ignored, self.losses, self.count, self.share)
+        return cpu.rows_to_keep(known, target, ignored, self.losses, self.count, self.share)
 
     def _quantile_of(self, known: Tensor, label: Tensor, rows: Tensor) -> Tensor:
         """Return the quantile for each label (labels,), computed only from the losses of this call (n,)."""

@@ -1,7 +1,6 @@
 """Simulate label noise by transition matrices."""
 
-from mgce.noise.corruption import CorruptedLabels, corrupt
-from mgce.noise.instances import corrupt_by_features
+from mgce.noise.corruption import CorruptedLabels, corrupt, corrupt_by_features
 from mgce.noise.transition import asymmetric, inverse_noise_matrix, pair_flip, symmetric
 
 __all__ = [

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce.numerics import budget
 from mgce.numerics.exponential import expm1
 
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
@@ -44,7 +43,7 @@ def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None =
     Newton's method is applied to `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing, with a
     slope in `[1, k^(1/beta)] / beta`. From any point on the right of the root, t decreases monotonically, except for
     rounding. For plain tensors on the CPU the iteration stops when no t changes any more. Elsewhere tensor values
-    cannot be read, and the fixed number of steps from :mod:`~mgce.numerics.budget` is made.
+    cannot be read, and the fixed number of steps from :mod:`~mgce.numerics.root` is made.
 
     Args:
         x: logits minus their row maximum, shape (..., k) for k classes, float32 or float64; -inf masks a class.
@@ -75,7 +74,7 @@ def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
     # at least what they would if each of these had their mean logit, and of equal logits the root is known.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
-    steps = budget.proven_steps(k, beta, x.dtype) if readable else budget.newton_steps(k, beta, x.dtype)
+    steps = proven_steps(k, beta, x.dtype) if readable else newton_steps(k, beta, x.dtype)
     low = torch.full_like(t, torch.finfo(t.dtype).min)
     for step in range(steps):
         w, h = powers(x, t, beta)
@@ -228,3 +227,35 @@ def _finite(beta: Tensor) -> tuple[Tensor, Tensor]:
     """
     finite = ~(beta >= LARGEST_BETA)
     return finite, torch.where(finite, beta, 1)
+
+
+# The largest number of classes and the smallest beta of each cell of the table. The cells are few and wide: a step too
+# many costs time alone, and only where no value can be read.
+CLASSES = (16, 128, 1024, 2**17, 2**31)
+BETAS = (1.0, 1.4, 2.0, 5.0)
+# Steps of the worst row found, and one more. A line for each of BETAS, a number for each of CLASSES.
+STEPS = {
+    torch.float32: ((9, 13, 17, 23, 38), (7, 9, 11, 15, 23), (6, 7, 8, 12, 17), (4, 5, 5, 6, 9)),
+    torch.float64: ((14, 21, 26, 34, 48), (10, 13, 15, 21, 30), (7, 8, 10, 14, 22), (5, 6, 6, 8, 10)),
+}
+
+
+def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
+    """Return the proven number of Newton steps until the normalizer is within one machine epsilon, for any k logits.
+
+    The number includes one step for a start that was rounded to the left of the root, and one to detect convergence.
+    """
+    b = 1.0 if isinstance(beta, Tensor) else beta
+    start = b * math.expm1(math.log(k) / b) * k ** (1 / b)
+    return math.ceil(math.log(max(1.0, start) / torch.finfo(dtype).eps, 4)) + 2
+
+
+def newton_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
+    """Return a fixed number of Newton steps, for code that cannot read tensor values to detect convergence.
+
+    It is one more than the largest number that any row of the search `tests/worst_rows.py` needed, for k classes.
+    """
+    # By comparisons, which a compiler can follow where beta is a symbol; a k that is one may stand for any number.
+    row = 0 if isinstance(beta, Tensor) else max(i for i, smallest in enumerate(BETAS) if beta >= smallest)
+    column = len([most for most in CLASSES[:-1] if k > most]) if isinstance(k, int) else -1
+    return STEPS[dtype][row][column]

@@ -11,7 +11,7 @@ from mgce.risk.alpha_loss import (
     optimal_margins,
     symmetric_noise_bounds,
 )
-from mgce.risk.betting import betting_intervals, betting_upper
+from mgce.risk.betting import betting_intervals, betting_upper, betting_upper_sequence, drift_upper_sequence
 from mgce.risk.certificate import Bounds, RiskCertificate, certify
 from mgce.risk.checking import looked_up_upper_sequence, rows_to_check
 from mgce.risk.concentration import (
@@ -32,7 +32,6 @@ from mgce.risk.noise_rate import (
     repeated_labels_interval,
 )
 from mgce.risk.parts import certify_each, certify_model
-from mgce.risk.sequential import betting_upper_sequence, drift_upper_sequence
 from mgce.risk.stratified import stratified_upper
 from mgce.risk.uncertainty import UncertaintySet
 

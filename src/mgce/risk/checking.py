@@ -11,10 +11,10 @@ import numpy as np
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
+from mgce.risk.betting import betting_upper_sequence, refuted_from
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 from mgce.risk.label_noise import Losses, RightLabels
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, checked_target
-from mgce.risk.sequential import betting_upper_sequence, refuted_from
 from mgce.risk.stratified import stratified_upper
 
 # Share of the rows that are never among those to look up. Their given labels tell how often the classifier disagrees.

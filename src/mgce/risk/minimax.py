@@ -9,8 +9,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce._arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, one_hot, with_intercept
-from mgce.linear.moments import moments
-from mgce.linear.objective import phi_and_p, trivial_value
+from mgce.linear.objective import moments, phi_and_p, trivial_value
 from mgce.linear.progress import EmptyUncertaintySetError
 from mgce.linear.solver import fit_linear
 from mgce.risk.alpha_loss import argmax_factor

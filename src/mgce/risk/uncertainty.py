@@ -11,7 +11,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, one_hot
 from mgce._arrays import with_intercept as append_ones
-from mgce.linear.moments import moments
+from mgce.linear.objective import moments
 from mgce.risk.betting import betting_intervals, cells, n_orders, shuffled
 from mgce.risk.concentration import check_delta, hoeffding_radius, maurer_pontil_radius
 

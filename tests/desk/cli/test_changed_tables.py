@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mgce._column_types import texts
-from mgce.desk.cli.changed_tables import changed_table
+from mgce.desk.cli.fit_files import changed_table
 from mgce.desk.files.table_files import read_frame
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_parquet

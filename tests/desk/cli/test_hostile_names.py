@@ -245,10 +245,9 @@ CSV = {
     "desk/review/sheet.py",
     "desk/review/suspect_file.py",
     "desk/cli/predict.py",
-    "desk/cli/changed_tables.py",
+    "desk/cli/fit_files.py",
     "desk/cli/clean.py",
     "desk/cli/demo.py",
-    "desk/cli/fit_files.py",
 }
 
 

@@ -3,8 +3,7 @@
 import io
 import sys
 
-from mgce.desk.cli.progress import on_a_terminal, steps_shown
-from mgce.desk.cli.terminal import Terminal
+from mgce.desk.cli.terminal import Terminal, on_a_terminal, steps_shown
 
 
 def test_progress_is_shown_on_standard_error_if_only_the_output_goes_to_a_file(monkeypatch):

@@ -3,7 +3,7 @@ import json
 import re
 from hashlib import sha256
 
-from mgce.desk.pages.script_page import script_page
+from mgce.desk.pages.web_page import script_page
 from web_pages import Page
 
 

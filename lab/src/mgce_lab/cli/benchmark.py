@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from mgce.desk.cli.list_options import parse_names, parse_numbers
 from mgce.desk.cli.outputs import check_folder
+from mgce.desk.cli.shared_options import parse_names
+from mgce_lab.cli.lists import parse_numbers
 from mgce_lab.cli.studies import DataDir, Device, Download, Jobs, Precision, Smoke, data_source, run_with_progress, show
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.report import write_report

@@ -13,15 +13,14 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from mgce._files import write_files
-from mgce.desk.cli.list_options import parse_methods, parse_numbers
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal, write_json
-from mgce.desk.cli.progress import steps_shown
-from mgce.desk.cli.table_options import Drop, Form, columns_of
-from mgce.desk.cli.terminal import nothing_written_if_interrupted
+from mgce.desk.cli.shared_options import Drop, Form, columns_of
+from mgce.desk.cli.terminal import nothing_written_if_interrupted, steps_shown
 from mgce.desk.columns.notes import left_out_copies, without_label
 from mgce.desk.files import Table
 from mgce.desk.files.table_files import table_name
+from mgce_lab.cli.lists import parse_methods, parse_numbers
 from mgce_lab.compare.compare import Comparison, in_order, run
 from mgce_lab.compare.compared import FILES, Compared
 from mgce_lab.data import NAMES, load

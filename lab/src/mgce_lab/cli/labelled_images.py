@@ -20,11 +20,11 @@ from mgce.desk.cli.embedded import LABEL, PATH, by_class
 from mgce.desk.columns.embeddings import column_of_names
 from mgce.desk.columns.notes import without_label
 from mgce.desk.encoders.inputs import Inputs
-from mgce.desk.encoders.pictures import on_unread, read_squares
+from mgce.desk.encoders.pictures import on_unread
 from mgce.desk.files.table_files import read_accounted, require_column
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.suspect_file import PICTURE
-from mgce_lab.images.square_images import LEAST_SIZE, Pixels, as_pixels, squared
+from mgce_lab.images.square_images import LEAST_SIZE, Pixels, as_pixels, read_squares, squared
 
 SIZE = 32  # of pictures, in pixels: that of CIFAR, on which small networks are compared
 IMAGES, LABELS = "x", "y"  # arrays of an .npz file

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from mgce._text import printable
-from mgce.desk.cli.list_options import parse_methods, parse_names, parse_numbers
 from mgce.desk.cli.outputs import check_folder
+from mgce.desk.cli.shared_options import parse_names
+from mgce_lab.cli.lists import parse_methods, parse_numbers
 from mgce_lab.cli.studies import DataDir, Device, Download, Jobs, Precision, Smoke, data_source, run_with_progress, show
 from mgce_lab.engine.methods import KNOWN
 from mgce_lab.engine.place import Place

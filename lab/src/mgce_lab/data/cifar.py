@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._limits import EXPANDED_BYTES, XZ_MEMORY, TooLargeError, read_at_most
-from mgce.desk.files.images import ImageDataset, Images
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 # The checksums of the archives are those of TensorFlow Datasets; for the files inside none is published.

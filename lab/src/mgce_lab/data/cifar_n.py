@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._limits import check_zip
-from mgce.desk.files.images import ImageDataset, Images
 from mgce_lab.data.cifar import load_cifar10, load_cifar100
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 # The checksums are our own, of the files in the authors' repository at this commit.

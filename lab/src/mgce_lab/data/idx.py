@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._limits import read_at_most
-from mgce.desk.files.images import ImageDataset, Images
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 # The checksums are those of torchvision, whose folders these are.

@@ -11,7 +11,8 @@ import numpy as np
 
 from mgce._files import replacing
 from mgce._limits import DATASET_MEMBERS, check_zip, read_at_most
-from mgce.desk.files.images import ImageDataset, ImageFiles
+from mgce.desk.files.images import ImageFiles
+from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.data.sources import DataSource, Source, damaged
 
 # The authors publish no checksum; this is the one that many programs verify.

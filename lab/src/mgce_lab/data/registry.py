@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from mgce._validation import check_choice, expected, nearest
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.desk.files.table_files import SUFFIXES, is_table
 from mgce.desk.files.tables import Table, read_table
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.tables.known_table import bundled_table
 from mgce_lab.data import cifar, cifar_n, idx, image_folders, openml, svhn, uci, uci_copies
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource
 
 N_TRAIN_DIGITS = 1437  # four fifths of the 1,797 images

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgce.desk.files.images import ImageDataset, Images
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource, Source
 
 # The checksums are those of TensorFlow Datasets.

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from mgce._validation import not_installed
-from mgce.desk.files.images import ImageDataset
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load_images
+from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.engine import scratch
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.records import short

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mgce._text import spreadsheet_cell
-from mgce.desk.pages.png import figure, literal, png
 from mgce.metrics.evaluation import pool
+from mgce_lab.engine.png import figure, literal, png
 from mgce_lab.engine.select import MEASURES
 
 COLUMNS = {"accuracy": "accuracy", "ECE(h)": "ece_h", "ECE(p)": "ece_p", "SCE(h)": "sce_h", "SCE(p)": "sce_p"}

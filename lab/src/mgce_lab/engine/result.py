@@ -50,7 +50,7 @@ def smoke(result: Result) -> Result:
     """Return a result that is marked as a smoke run in its name, title, caption and rows.
 
     So nobody mistakes a miniature run for a result of the paper. The picture has to be marked when it is drawn, by
-    :func:`mgce.desk.pages.png.stamp`.
+    :func:`mgce_lab.engine.png.stamp`.
     """
     return replace(
         result,

@@ -16,8 +16,9 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 from mgce import noise
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import expected
-from mgce.desk.files.images import ImageDataset, ImageFiles, Images
+from mgce.desk.files.images import ImageFiles
 from mgce.desk.files.splits import stratified_split
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images.image_settings import ImageSettings
 
 # Images in files that the mean of each pixel is taken over. The standard deviation of a pixel in [0, 1] is at most 1/2,

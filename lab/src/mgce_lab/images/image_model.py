@@ -18,9 +18,9 @@ from mgce._limits import check_zip
 from mgce._seeds import derived_generator, derived_seed
 from mgce._text import printable
 from mgce._validation import expected
-from mgce.desk.files.images import Images
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.protocol import evaluating, link_of
+from mgce_lab.data.image_sets import Images
 from mgce_lab.images.convnet import ConvNet
 from mgce_lab.images.image_data import Preprocessing, standardizing
 from mgce_lab.images.image_settings import ImageSettings

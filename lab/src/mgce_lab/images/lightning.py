@@ -20,9 +20,9 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
-from mgce.desk.files.images import ImageDataset
 from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.images.image_classifier import ImageClassifier, best_epoch, read_checkpoint
 from mgce_lab.images.image_data import (
     Batches,

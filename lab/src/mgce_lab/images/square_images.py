@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional as F
 
+from mgce._limits import EXPANDED_BYTES
 from mgce._validation import expected
+from mgce.desk.encoders.pictures import upright
+from mgce.desk.files.images import ImageFiles
 
 LEAST_SIZE = 4  # of the network: it halves height and width twice
 MOST_CHANNELS = 4  # red, green, blue and opacity
@@ -82,3 +88,51 @@ def with_channels(pixels: Pixels, channels: int) -> Pixels:
     if pixels.shape[1] == 1:
         return np.asarray(pixels.repeat(channels, 1))
     raise ValueError(expected("images", f"of {channels} channels, or of one", pixels.shape[1]))
+
+
+@dataclass(frozen=True)
+class UprightSquare:
+    """From a PIL image to its central square, upright, in red, green and blue: uint8, shape (3, size, size)."""
+
+    size: int
+
+    def __call__(self, image: Any) -> NDArray[np.uint8]:
+        """Return the square, made by PIL's bilinear filter (number 2), which averages what a pixel covers."""
+        from PIL import ImageOps
+
+        square = ImageOps.fit(upright(image), (self.size, self.size), 2)
+        return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
+
+
+def read_squares(
+    paths: Sequence[Path], size: int, on_picture: Callable[[int], None] = lambda done: None
+) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Read pictures as central squares of `size` x `size` pixels; one channel if all pictures are grey, else three.
+
+    Also return which of the n files could be read; only these have a square.
+
+    Args:
+        paths: the n files.
+        size: height and width.
+        on_picture: called with the number of pictures read so far.
+
+    Raises:
+        OSError: if no file is a picture that can be read.
+        ValueError: if all of them together would need too much memory.
+    """
+    if 3 * size * size * len(paths) > EXPANDED_BYTES:
+        most = f"such that {len(paths):,} pictures take at most {EXPANDED_BYTES:,} bytes"
+        raise ValueError(expected("size", most, size))
+    files = ImageFiles(tuple(paths), np.zeros(len(paths), np.int64), UprightSquare(size))
+    pixels = np.empty((len(paths), 3, size, size), np.uint8)
+    read = np.ones(len(paths), dtype=bool)
+    for row in range(len(files)):
+        try:
+            pixels[row] = files[row][0]
+        except OSError:
+            read[row] = False
+        on_picture(row + 1)
+    if not read.any():
+        files[0]  # raises an error
+    pixels = pixels[read]
+    return (pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels), read

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.desk.pages.png import figure, literal, png, stamp
+from mgce_lab.engine.png import figure, literal, png, stamp
 from mgce_lab.engine.render import COLOURS
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.summary import show

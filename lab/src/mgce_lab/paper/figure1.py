@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from mgce.desk.pages.png import figure, png
 from mgce.functional import alpha_loss
+from mgce_lab.engine.png import figure, png
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.store import Run
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
-from mgce.desk.pages.png import figure, png
 from mgce.functional import minimax_to_worst_case
+from mgce_lab.engine.png import figure, png
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.store import Run
 from mgce_lab.paper.figure1 import draw_by_beta

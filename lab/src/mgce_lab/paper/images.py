@@ -12,10 +12,10 @@ from torch import Tensor
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, expected
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.images import ImageNetworkRun, curves_by_epoch, label_transition
 from mgce_lab.engine.methods import MINIMAX_MAE, Method, PublishedFor, row_name, stages
 from mgce_lab.engine.methods import PAPER as PAPER_METHODS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mgce.link.normalizer import normalizer
+from mgce.link.probs import normalizer
 from mgce.metrics.evaluation import measure
 
 

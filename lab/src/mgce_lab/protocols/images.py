@@ -13,11 +13,11 @@ from mgce import noise
 from mgce._files import plain
 from mgce._seeds import derived_generator
 from mgce._validation import check_choice, check_count, check_fraction, expected
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.images import ImageNetworkRun, curves_by_epoch, label_transition
 from mgce_lab.engine.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, PublishedFor, stages
 from mgce_lab.engine.place import Place

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mgce.desk.pages.png import figure, literal, png, stamp
 from mgce_lab.engine.methods import Method, is_mgce
+from mgce_lab.engine.png import figure, literal, png, stamp
 
 Record = dict[str, Any]
 MGCE, CE = "#0072B2", "black"

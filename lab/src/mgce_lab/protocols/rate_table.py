@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.desk.pages.png import figure, literal, png, stamp
 from mgce_lab.engine.methods import Method, is_mgce
+from mgce_lab.engine.png import figure, literal, png, stamp
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.significance import tallies
 from mgce_lab.engine.store import Run

@@ -7,8 +7,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mgce.desk.pages.png import figure, png, stamp
 from mgce_lab.engine.methods import Method
+from mgce_lab.engine.png import figure, png, stamp
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.significance import Tally, tallies
 from mgce_lab.engine.store import Run

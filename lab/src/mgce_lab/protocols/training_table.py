@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from mgce.desk.pages.png import figure, literal, png, stamp
+from mgce_lab.engine.png import figure, literal, png, stamp
 from mgce_lab.engine.result import Result
 from mgce_lab.engine.store import Run
 from mgce_lab.engine.summary import flat, percent, show

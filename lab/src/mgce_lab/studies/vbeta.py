@@ -18,8 +18,7 @@ import numpy as np
 
 from mgce._arrays import one_hot
 from mgce._machine import describe
-from mgce.linear.moments import moments
-from mgce.linear.objective import trivial_value
+from mgce.linear.objective import moments, trivial_value
 from mgce.risk import minimax_risk
 
 RECORD = Path(__file__).parents[4] / "results" / "benchmarks" / "vbeta.json"

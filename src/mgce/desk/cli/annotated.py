@@ -12,7 +12,7 @@ import typer
 from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
-from mgce.desk.cli.list_options import parse_names
+from mgce.desk.cli.shared_options import parse_names
 from mgce.desk.files.table_files import read_accounted
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.tables.annotations import ANNOTATOR, LABEL, ROW, Annotated, annotated, of_columns, of_long_file

@@ -15,14 +15,11 @@ from rich.table import Table as Grid
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
-from mgce.desk.cli.embedded import EMBEDDINGS
-from mgce.desk.cli.inputs import files_of, files_of_features
+from mgce.desk.cli.embedded import EMBEDDINGS, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import column_of, given_predictions, predicted_rows
-from mgce.desk.cli.list_options import parse_names
-from mgce.desk.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
-from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, TABLE, Form, parse_names, parse_rate
 from mgce.desk.files.table_files import is_table
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.decision_file import ON_LOOKS, read_decisions

@@ -10,12 +10,10 @@ from typing import Annotated
 import typer
 
 from mgce._validation import check_count, check_device, expected
-from mgce.desk.cli.encoding import embed_with_progress, loaded_encoder
-from mgce.desk.cli.inputs import files_of, files_of_encoder
-from mgce.desk.cli.network_options import Device, Threads, use_threads
+from mgce.desk.cli.embedded import embed_with_progress, files_of, files_of_encoder, loaded_encoder
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Quiet, check_outputs
-from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, use_threads
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.encoders.embedding import unread_pictures
 from mgce.desk.encoders.inputs import Inputs

@@ -5,26 +5,71 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pandas as pd
+import typer
 from rich.console import Console
 
 from mgce._validation import expected
-from mgce.desk.cli.encoding import embed_with_progress, loaded_encoder
-from mgce.desk.cli.list_options import parse_names
+from mgce.desk.cli.shared_options import parse_names
+from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
-from mgce.desk.encoders.embedding import unread_pictures
-from mgce.desk.encoders.inputs import Inputs
-from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.encoders.embedding import embed, unread_pictures
+from mgce.desk.encoders.encoder import Encoder
+from mgce.desk.encoders.inputs import Inputs, pictures_in
+from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
 from mgce.desk.files.reading import Reading, cells_with_line_breaks
 from mgce.desk.files.table_files import accounted, read_accounted
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables.model import TableModel
 from mgce.features.card import Card
-from mgce.features.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features
+from mgce.features.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features, sidecar
+
+
+def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
+    """Load an encoder; a library that is not installed is an error in the input, told in one sentence.
+
+    Args:
+        name: of the encoder.
+        kind: what it is to encode.
+        **options: of :func:`mgce.desk.encoders.libraries.load_encoder`.
+
+    Raises:
+        ValueError: if it cannot be loaded.
+    """
+    try:
+        return load_encoder(name, kind, **options)
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+
+
+def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out: Path, **options: Any) -> bool:
+    """Encode all inputs into a file; after Ctrl-C, the same command goes on.
+
+    Args:
+        console: where the command prints, see :func:`mgce.desk.cli.terminal.steps_shown`.
+        encoder: the encoder.
+        inputs: what it encodes.
+        out: the file of features.
+        **options: of :func:`mgce.desk.encoders.embedding.embed`.
+
+    Returns:
+        Whether anything had to be encoded.
+    """
+    with steps_shown(console, "Encoding", alike=True) as told:
+        try:
+            return embed(encoder, inputs, out, on_rows=partial(told, "Encoding"), **options)
+        except ImportError as error:
+            raise ValueError(str(error)) from error
+        except KeyboardInterrupt:
+            console.print("Interrupted: the same command goes on from here.")
+            raise typer.Exit(130) from None
+
 
 PATH, LABEL = "path", "label"  # columns of a folder of classes: a file seen from the folder, and the folder it lies in
 EMBEDDINGS = "Files of features of a table's rows, as `mgce embed` writes them, with commas between."
@@ -205,3 +250,21 @@ def _named(frame: pd.DataFrame, fitted: TableModel, features: Features) -> pd.Da
         what = f"features of {fitted.columns.width:,} numbers, as the model has them"
         raise ValueError(expected("embeddings", what, f"{features.values.shape[1]:,}"))
     return frame.rename(columns={COLUMN: fitted.columns.embedding})
+
+
+def files_of(source: Path) -> list[Path]:
+    """Return the pictures in a folder; or the file itself, and the description beside it if it is an .npy file."""
+    if source.is_dir():
+        return [*pictures_in(source)]
+    return [source, sidecar(source)] if source.suffix.lower() == NPY else [source]
+
+
+def files_of_features(embeddings: str | None) -> list[Path]:
+    """Return the files that an option `--embeddings` names, with the descriptions beside them."""
+    return [] if embeddings is None else [path for name in parse_names(embeddings) for path in files_of(Path(name))]
+
+
+def files_of_encoder(encoder: str | None) -> list[Path]:
+    """Return the files of an encoder in a local folder; none of one with another name."""
+    names = [] if encoder is None else [encoder, encoder.partition(":")[2]]
+    return [path for name in names if name and Path(name).is_dir() for path in Path(name).rglob("*") if path.is_file()]

@@ -2,27 +2,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from mgce._column_types import cells_of, texts
 from mgce._files import write_files
 from mgce._machine import describe
-from mgce.desk.cli.changed_tables import changed_table
 from mgce.desk.cli.fit_options import Written
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
 from mgce.desk.encoders.pictures import thumbnail
-from mgce.desk.files.table_files import table_name
+from mgce.desk.files.table_files import is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.files.written_tables import text_changed, to_csv, to_table_file
 from mgce.desk.review.suspect_file import PICTURE, check_overwritten
 from mgce.desk.tables import report
 from mgce.desk.tables.annotations import Annotated
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.listing import suspects_csv
 from mgce.desk.tables.suspects_report import WORST
+
+
+def changed_table(
+    table: Path,
+    frame: pd.DataFrame,
+    rows: Collection[int],
+    labels: Mapping[int, str],
+    target: str,
+    out: Path,
+    form: TextFormat,
+    *,
+    formulas: bool,
+) -> tuple[bytes, list[str]]:
+    """Return a file's content: the table with some rows removed and some labels changed.
+
+    Also return a note if an apostrophe was put before formulas. If the table was read from a text file that can be read
+    again, all other cells stay exactly as written in that file.
+    """
+    if out.suffix.lower() != ".csv":
+        return to_table_file(_changed_frame(frame, rows, labels, target), out, sheet=form.sheet), []
+    if table.is_dir() or not is_text_file(table):
+        changed = _changed_frame(frame, rows, labels, target)
+        as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
+    else:
+        as_they_are, safe = (text_changed(table, form, rows, (target, labels), formulas=raw) for raw in (True, False))
+    if formulas or safe == as_they_are:
+        return as_they_are, []
+    what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
+    return safe, [f"In {out}, {what}. --formulas leaves them as they are."]
+
+
+def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
+    """Return the table with some rows removed and labels changed; the type of the label column is kept if possible."""
+    if labels:
+        frame = frame.assign(**{target: _relabelled(frame[target], labels)})
+    return frame.drop(index=list(rows))
+
+
+def _relabelled(column: pd.Series[Any], labels: Mapping[int, str]) -> pd.Series[Any]:
+    """Return a column with some labels changed; it becomes text if its type has no value that is written like a label.
+
+    Args:
+        column: the labels.
+        labels: the new labels as texts, by row number.
+    """
+    rows, wanted, cells, dtype = list(labels), texts(column), cells_of(column), column.dtype
+    wanted.iloc[rows] = list(labels.values())
+    known = dict(zip(texts(column), cells, strict=True))
+    new = [label for label in dict.fromkeys(labels.values()) if label not in known]
+    if new and not (_of_one_type(dtype) or {*map(type, column.dropna())} <= {str}):
+        return wanted  # a file has no column of dates and texts
+    try:
+        if isinstance(dtype, pd.CategoricalDtype) and new:
+            added = pd.Index(new).astype(dtype.categories.dtype)
+            known |= dict(zip(new, added, strict=True))
+            dtype = pd.CategoricalDtype(dtype.categories.union(added, sort=False), dtype.ordered)
+        cells[rows] = [known.get(label, label) for label in labels.values()]
+        found = pd.Series(cells, index=column.index, name=column.name).astype(dtype)
+    except (TypeError, ValueError):  # no number, date or truth value is written like this
+        return wanted
+    return found if texts(found).equals(wanted) else wanted
+
+
+def _of_one_type(dtype: Any) -> bool:
+    """Return whether all values of a column are of one type, and not any objects."""
+    return not pd.api.types.is_object_dtype(dtype.categories if isinstance(dtype, pd.CategoricalDtype) else dtype)
 
 
 @dataclass(frozen=True)

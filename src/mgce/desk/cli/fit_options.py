@@ -11,9 +11,8 @@ import typer
 from mgce._validation import check_count, expected
 from mgce.desk.cli.annotated import AnnotationFile, LabelColumns
 from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
-from mgce.desk.cli.noise_options import NOISE_RATE, NOISE_TYPE, parse_rate
 from mgce.desk.cli.outputs import Json, Quiet
-from mgce.desk.cli.table_options import Category, Drop, Text, columns_of
+from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, Category, Drop, Text, columns_of, parse_rate
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.tables.fit_plan import FitPlan
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mgce.desk.cli.interrupt import INTERRUPTED, one_line_if_interrupted
+from mgce.desk.cli.main import INTERRUPTED, one_line_if_interrupted
 
 
 class Commands(TyperGroup):

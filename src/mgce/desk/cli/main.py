@@ -4,12 +4,42 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from types import FrameType
 
 from mgce._files import NO_ROOM
-from mgce.desk.cli.interrupt import one_line_if_interrupted
+
+INTERRUPTED = 130  # the exit code: 128 + the number of SIGINT
+
+
+@contextmanager
+def one_line_if_interrupted() -> Iterator[None]:
+    """On Ctrl-C in this block, print one line, and end the process at once.
+
+    An exception would not do: libraries catch it, and go on half imported.
+    """
+    # Of another thread, or where signals are ignored or have another handler, all stays as it is.
+    try:
+        before = signal.getsignal(signal.SIGINT)
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _end)
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    os.write(2, b"Interrupted: nothing was written.\n")
+    os._exit(INTERRUPTED)
 
 
 def main() -> None:

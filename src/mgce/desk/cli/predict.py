@@ -11,11 +11,10 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import expected
-from mgce.desk.cli.embedded import EMBEDDINGS, read_new
-from mgce.desk.cli.inputs import files_of, files_of_encoder, files_of_features
+from mgce.desk.cli.embedded import EMBEDDINGS, files_of, files_of_encoder, files_of_features, read_new
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
-from mgce.desk.cli.table_options import TABLE, Form
+from mgce.desk.cli.shared_options import TABLE, Form
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.table_files import frame_as_written, is_table, is_text_file, table_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from numpy.typing import NDArray
 from torch import Tensor
 
-from mgce._limits import EXPANDED_BYTES
 from mgce._text import printable
-from mgce._validation import expected, listed
+from mgce._validation import listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
@@ -56,20 +54,6 @@ class CentralSquare:
         return f"upright, central square, {self.size} x {self.size} bicubic, mean {MEAN}, deviation {STD}"
 
 
-@dataclass(frozen=True)
-class UprightSquare:
-    """From a PIL image to its central square, upright, in red, green and blue: uint8, shape (3, size, size)."""
-
-    size: int
-
-    def __call__(self, image: Any) -> NDArray[np.uint8]:
-        """Return the square, made by PIL's bilinear filter (number 2), which averages what a pixel covers."""
-        from PIL import ImageOps
-
-        square = ImageOps.fit(upright(image), (self.size, self.size), 2)
-        return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
-
-
 def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
     """Return the names of pictures that cannot be read, and a sentence on them, if there are any.
 
@@ -82,40 +66,6 @@ def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
     verb = "was" if len(names) == 1 else "were"
     sentence = f"{len(names):,} of the {n:,} pictures could not be read and {verb} left out: {listed(names, NAMED)}."
     return [*names], [printable(sentence)]
-
-
-def read_squares(
-    paths: Sequence[Path], size: int, on_picture: Callable[[int], None] = lambda done: None
-) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Read pictures as central squares of `size` x `size` pixels; one channel if all pictures are grey, else three.
-
-    Also return which of the n files could be read; only these have a square.
-
-    Args:
-        paths: the n files.
-        size: height and width.
-        on_picture: called with the number of pictures read so far.
-
-    Raises:
-        OSError: if no file is a picture that can be read.
-        ValueError: if all of them together would need too much memory.
-    """
-    if 3 * size * size * len(paths) > EXPANDED_BYTES:
-        most = f"such that {len(paths):,} pictures take at most {EXPANDED_BYTES:,} bytes"
-        raise ValueError(expected("size", most, size))
-    files = ImageFiles(tuple(paths), np.zeros(len(paths), np.int64), UprightSquare(size))
-    pixels = np.empty((len(paths), 3, size, size), np.uint8)
-    read = np.ones(len(paths), dtype=bool)
-    for row in range(len(files)):
-        try:
-            pixels[row] = files[row][0]
-        except OSError:
-            read[row] = False
-        on_picture(row + 1)
-    if not read.any():
-        files[0]  # raises an error
-    pixels = pixels[read]
-    return (pixels[:, :1].copy() if (pixels == pixels[:, :1]).all() else pixels), read
 
 
 def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:

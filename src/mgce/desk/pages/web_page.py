@@ -1,12 +1,36 @@
-"""Write an HTML page in one file, without scripts and external resources, for small and wide screens."""
+"""Write an HTML page in one file, for small and wide screens; it loads nothing, and runs only a script of its own."""
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
 
 from mgce._text import html_text
-from mgce.desk.pages.policy import policy
+
+
+def policy(style: str, script: str | None = None) -> str:
+    """Return the HTML of a Content-Security-Policy for a page of one file.
+
+    The browser runs only the script with this content, applies only this style, and loads only pictures that are in the
+    page. So untrusted text in the page can neither run nor send anything, even if it were not escaped.
+
+    Args:
+        style: CSS of the page.
+        script: JavaScript of the page; None for a page that runs nothing.
+    """
+    runs = "" if script is None else f"script-src {_hash(script)}; "
+    return (
+        f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {runs}style-src {_hash(style)}; '
+        "img-src data:; base-uri 'none'; form-action 'none'\">"
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(sha256(content.encode()).digest()).decode()}'"
+
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fdfdfc; --text: #1d2329; --quiet: #59636e; --line: #d6dade;
@@ -74,13 +98,8 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
         body += f'<section id="section-{number}"><h2>{html_text(heading)}</h2>{content}</section>'
         links += f'<a href="#section-{number}">{html_text(heading.partition(":")[0])}</a>'
     opening = f'<main class="broad"><nav>{links}</nav>' if broad else "<main>"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f"{policy(STYLE)}"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{html_text(title)}</title><style>{STYLE}</style></head><body>{opening}"
-        f'<h1>{html_text(title)}</h1><p class="lead">{html_text(lead)}</p>{body}</main></body></html>\n'
-    ).encode()
+    body = f'<h1>{html_text(title)}</h1><p class="lead">{html_text(lead)}</p>{body}</main>'
+    return _page(title, f"{opening}{body}", STYLE)
 
 
 def paragraph(text: str) -> str:
@@ -149,3 +168,35 @@ def shelf(figures: Iterable[str]) -> str:
 def figure(drawing: str, caption: str) -> str:
     """Return the HTML of a figure: a drawing above a caption, both given as HTML."""
     return f"<figure>{drawing}<figcaption>{caption}</figcaption></figure>"
+
+
+def script_page(title: str, body: str, style: str, script: str, data: Mapping[str, Any]) -> bytes:
+    """Return an HTML page with a script, encoded as UTF-8.
+
+    Args:
+        title: title of the page, as text.
+        body: content of the page, as HTML.
+        style: CSS.
+        script: JavaScript, which finds `data` as JSON in the element with the id `data`.
+        data: plain values for the script; they may contain untrusted text.
+    """
+    body += f'<script type="application/json" id="data">{json_in_html(data)}</script><script>{script}</script>'
+    return _page(title, body, style, script)
+
+
+def _page(title: str, body: str, style: str, script: str | None = None) -> bytes:
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy(style, script)}'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{html_text(title)}</title><style>{style}</style></head><body>{body}</body></html>\n"
+    ).encode()
+
+
+def json_in_html(data: Mapping[str, Any]) -> str:
+    r"""Return values as ASCII JSON that is safe inside an HTML element: no text in it can close the element.
+
+    Example:
+        >>> json_in_html({"cell": "</script>"})
+        '{"cell":"\\u003c/script>"}'
+    """
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray
 from mgce._validation import expected
-from mgce.risk.sequential import betting_upper_sequence
+from mgce.risk.betting import betting_upper_sequence
 
 
 @dataclass(frozen=True)

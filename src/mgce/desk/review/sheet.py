@@ -18,8 +18,7 @@ from mgce._seeds import derived_seed
 from mgce._text import html_text, printable, spreadsheet_cell
 from mgce._validation import expected
 from mgce.desk.encoders.pictures import thumbnail
-from mgce.desk.pages.script_page import json_in_html, script_page
-from mgce.desk.pages.web_page import STYLE
+from mgce.desk.pages.web_page import STYLE, json_in_html, script_page
 from mgce.desk.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.desk.review.suspect_file import PICTURE, Suspect
 

@@ -19,7 +19,7 @@ from mgce.desk.review.draws import Draws
 from mgce.desk.tables.row_keys import row_keys
 from mgce.desk.tables.rows import Rows, Split
 from mgce.labels.doubtful import DoubtfulLabels
-from mgce.risk.sequential import betting_upper_sequence
+from mgce.risk.betting import betting_upper_sequence
 
 OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "

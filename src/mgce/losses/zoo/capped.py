@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from mgce import _validation
 from mgce._validation import expected
-from mgce.link.normalizer import normalized_logits
+from mgce.link.probs import normalized_logits
 from mgce.losses.functional import mgce_loss
 from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE, MinimaxLink
 from mgce.losses.records import NamedLoss, Number
+from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import ScoredLoss, by_scores
-from mgce.losses.wanted import Wanted
 from mgce.numerics.exponential import expm1
 from mgce.numerics.root import DEFAULT_BETA, LARGEST_BETA
 

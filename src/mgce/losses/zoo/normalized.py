@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from mgce._validation import expected
 from mgce.losses.active_passive import NCE
 from mgce.losses.records import NamedLoss, Number, Presets
+from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import by_scores
 from mgce.losses.sums import sum_of
-from mgce.losses.wanted import Wanted
 
 
 def nnce_scores(logits: Tensor, wanted: Wanted, floor: float) -> Tensor:

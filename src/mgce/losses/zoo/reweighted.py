@@ -14,10 +14,9 @@ from torch.nn import functional as F
 
 from mgce.losses.modules import CE, MAE
 from mgce.losses.records import NamedLoss, Number, Presets
-from mgce.losses.scored import expm1
+from mgce.losses.scored import Wanted, expm1
 from mgce.losses.scored_module import by_scores
 from mgce.losses.sums import sum_of
-from mgce.losses.wanted import Wanted
 
 
 def focal_scores(logits: Tensor, wanted: Wanted, gamma: float) -> Tensor:

@@ -13,9 +13,8 @@ from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
 from mgce.losses.records import NamedLoss, Number
-from mgce.losses.scored import expm1
+from mgce.losses.scored import Wanted, expm1
 from mgce.losses.scored_module import ScoredLoss, by_scores
-from mgce.losses.wanted import Wanted
 from mgce.numerics import exponential
 
 # Newton's steps for the normalizer. It climbs to the root from one side, on a function that is nearly a line: 1 to

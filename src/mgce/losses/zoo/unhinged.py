@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from mgce.losses.records import NamedLoss
+from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import by_scores
-from mgce.losses.wanted import Wanted
 
 
 def unhinged_scores(logits: Tensor, wanted: Wanted) -> Tensor:

@@ -28,8 +28,8 @@ from torch import Tensor, nn
 
 from mgce._machine import describe
 from mgce._seeds import derived_generator, derived_seed
-from mgce.desk.files.images import ImageDataset, Images
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.specification import document

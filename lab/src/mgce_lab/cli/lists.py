@@ -1,13 +1,9 @@
-"""Parse options whose value is a list of names or numbers, separated by commas."""
+"""Parse options whose value is a list of methods or numbers, separated by commas."""
 
 from __future__ import annotations
 
 from mgce._validation import expected
-
-
-def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a text that are separated by commas, without blanks around them."""
-    return tuple(name.strip() for name in text.split(","))
+from mgce.desk.cli.shared_options import parse_names
 
 
 def parse_methods(text: str, known: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-from mgce.desk.pages.png import figure, png
+from mgce_lab.engine.png import figure, png
 
 
 def drawn():
