@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from mgce.losses.presets import NAMED
 from mgce.losses.records import REQUIRED, NamedLoss
+from mgce_lab.losses import HERE, NAMED
 
 PAGE, PLACE = "losses", "<!-- the table of losses -->"
 COLUMNS = (
@@ -41,7 +41,8 @@ def _row(loss: NamedLoss) -> tuple[str, ...]:
         loss.claims.get(name, "yes" if getattr(loss, name) else "no") for name in ("bounded", "symmetric", "convex")
     ]
     shown = "sum" if len(loss.of) > 1 else f"`{module}({fixed})`" if fixed else f"`{module}`"
-    return (f"`{loss.name}`", "yes" if loss.recommended else "", shown, loss.formula, own, *claims, loss.source)
+    place = "in the lab" if loss.name in HERE else ""
+    return (f"`{loss.name}`", "yes" if loss.recommended else place, shown, loss.formula, own, *claims, loss.source)
 
 
 def _with_default(name: str, default: Any) -> str:

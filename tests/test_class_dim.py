@@ -5,9 +5,11 @@ import inspect
 import pytest
 import torch
 
-from mgce import MGCELoss, functional, losses
-from mgce.losses import MinimaxLink, TemperatureScaling, TemperedSoftmax
+from every_loss import FUNCTIONS, MODULES
+from mgce import MGCELoss, functional
+from mgce.losses import MinimaxLink, TemperatureScaling
 from mgce.losses.clipped import ClippedLogits
+from mgce_lab.losses import TemperedSoftmax
 
 K = 5
 LOGITS = torch.randn(2, K, 3, 4, generator=torch.Generator().manual_seed(0))
@@ -22,7 +24,7 @@ GIVEN = {
 PROBABILITIES = ("probs", "h", "p")  # the names of arguments that are no logits
 # One has features and not classes in its last dimension, the other takes rows (N, k) alone.
 WITHOUT_DIM = {"linear_mgce_loss", "vocab_parallel_mgce_loss"}
-PARAMETERS = {name: inspect.signature(getattr(functional, name)).parameters for name in functional.__all__}
+PARAMETERS = {name: inspect.signature(function).parameters for name, function in FUNCTIONS.items()}
 LINKS = {
     "MinimaxLink": MinimaxLink,
     "worst case": lambda **dim: MinimaxLink(output="worst_case", **dim),
@@ -37,10 +39,10 @@ def values(name, tensor, target, **dim):
     """Call a function of tensors and targets, with the values of `GIVEN` for what it takes of these."""
     given = {key: GIVEN[key] for key in PARAMETERS[name] if key in GIVEN}
     given |= {"target": target} if "target" in given else {}
-    return getattr(functional, name)(tensor, **given, **dim)
+    return FUNCTIONS[name](tensor, **given, **dim)
 
 
-@pytest.mark.parametrize("name", sorted(set(functional.__all__) - WITHOUT_DIM))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - WITHOUT_DIM))
 def test_a_function_has_the_classes_where_the_losses_have_them(name):
     tensor = LOGITS.softmax(1) if next(iter(PARAMETERS[name])) in PROBABILITIES else LOGITS
     last = tensor.movedim(1, -1)
@@ -75,8 +77,8 @@ def own(callable):
 
 def modules_of_functions():
     """Pair each function of a loss with its module, by their names: `agce_loss` and `AGCELoss`."""
-    modules = {name.lower(): getattr(losses, name) for name in losses.__all__}
-    pairs = {name: modules.get(name.replace("_", "")) for name in functional.__all__}
+    modules = {name.lower(): module for name, module in MODULES.items()}
+    pairs = {name: modules.get(name.replace("_", "")) for name in FUNCTIONS}
     return {name: module for name, module in pairs.items() if module is not None}
 
 
@@ -85,10 +87,10 @@ def test_a_module_has_the_hyperparameters_and_defaults_of_its_function(name, mod
     if name == "linear_mgce_loss":  # whose head is the module's own
         assert set(own(functional.linear_mgce_loss)) < set(own(module))
     else:
-        assert own(module) == own(getattr(functional, name))
+        assert own(module) == own(FUNCTIONS[name])
 
 
 def test_every_loss_that_is_a_function_has_a_module():
-    losses = {name for name in functional.__all__ if name.endswith("_loss")}
+    losses = {name for name in FUNCTIONS if name.endswith("_loss")}
     # The alpha-loss is of probabilities; the last is for groups of processes.
     assert set(modules_of_functions()) == losses - {"alpha_loss", "vocab_parallel_mgce_loss"}

@@ -58,10 +58,9 @@ ROOMS = {
         "remembering sums",
         "clipped indexed multi_label scale symmetric trimmed",
         "active_passive forward temperature bootstrapped early_learning",
-        "zoo",
         "presets",
     ),
-    "mgce.losses.zoo": ("capped normalized reweighted self_adaptive tempered unhinged",),
+    "mgce_lab.losses": ("capped normalized reweighted self_adaptive tempered unhinged",),
     "mgce.linear": (
         "plan",
         "objective",
@@ -156,7 +155,7 @@ ROOMS = {
         "commands demo",
     ),
     "mgce_lab": (
-        "data",
+        "data losses",
         "images",
         "engine",
         "compare paper protocols",

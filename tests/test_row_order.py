@@ -18,6 +18,7 @@ from sklearn.model_selection import StratifiedKFold
 from torch import nn
 
 import commands
+import every_loss
 import mgce
 from mgce import (
     ConsensusClassifier,
@@ -205,7 +206,7 @@ def several_labels(r):
 
 
 def loss_function(name):
-    return lambda r: PerRow(getattr(functional, name)(r.f, r.t, reduction="none"))
+    return lambda r: PerRow(every_loss.FUNCTIONS[name](r.f, r.t, reduction="none"))
 
 
 def link_function(name):
@@ -349,18 +350,18 @@ CASES = {
     "robust_loss": loss_module(lambda: mgce.robust_loss("nce+agce", "cifar10")),
     "MultiLabelLoss": several_labels,
     "MinimaxLink": lambda r: PerRow(losses.MinimaxLink()(r.f)),
-    "TemperedSoftmax": lambda r: PerRow(losses.TemperedSoftmax()(r.f)),
+    "TemperedSoftmax": lambda r: PerRow(every_loss.MODULES["TemperedSoftmax"]()(r.f)),
     "TemperatureScaling": lambda r: PerRow(losses.TemperatureScaling().fit(r.f, r.t)(r.f).detach()),
     **{name: link_function(name) for name in ("minimax_probs", "worst_case_probs", "normalizer", "normalized_logits")},
     **{
         name: loss_function(name)
-        for name in functional.__all__
+        for name in every_loss.FUNCTIONS
         if name.endswith("_loss") and not name.startswith(("alpha", "linear", "vocab"))
     },
-    **{name: indexed_loss(getattr(losses, name)) for name in INDEXED},
+    **{name: indexed_loss(every_loss.MODULES[name]) for name in INDEXED},
     **{
-        name: loss_module(getattr(losses, name))
-        for name in losses.__all__
+        name: loss_module(made)
+        for name, made in every_loss.MODULES.items()
         if name.endswith("Loss")
         and name not in ("LinearMGCELoss", "MultiLabelLoss", "SumLoss", "TrimmedLoss", *INDEXED)
     },
@@ -490,6 +491,7 @@ def test_every_public_name_is_in_a_list():
     public = {*COMMANDS, *lab_commands.COMMANDS}
     for room in ("", ".risk", ".sets", ".metrics", ".noise", ".labels", ".estimators", ".functional", ".losses"):
         public |= set(importlib.import_module(f"mgce{room}").__all__)
+    public |= {*every_loss.FUNCTIONS, *every_loss.MODULES}
     fits = {name for kind in map(estimators.__dict__.get, estimators.__all__) for name in dir(kind) if "fit" in name}
     public |= {name for name in fits if not name.startswith(("_", "set_", "from_"))} - {"fit"}
     tested = {name.partition(",")[0] for name in CASES} | COMMANDS_HERE

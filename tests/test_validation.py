@@ -9,7 +9,7 @@ from mgce.desk.cli.shared_options import parse_rate
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.files.table_files import require_column
 from mgce.desk.tables.fit import FitPlan, run
-from mgce.losses.presets import robust_loss
+from mgce_lab.losses import robust_loss
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import matplotlib.pyplot as plt
 import torch
 
-from mgce import robust_loss
+from mgce_lab.losses import robust_loss
 
 margin = torch.linspace(-8, 4, 401)
 logits = torch.stack([margin / 2, -margin / 2], 1)

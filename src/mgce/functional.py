@@ -7,16 +7,8 @@ from mgce.link.probs import normalizer as normalizer
 from mgce.link.probs import worst_case_probs as worst_case_probs
 from mgce.link.probs import worst_case_to_minimax as worst_case_to_minimax
 from mgce.losses import agce_loss as agce_loss
-from mgce.losses import amse_loss as amse_loss
-from mgce.losses import bi_tempered_loss as bi_tempered_loss
-from mgce.losses import capped_mgce_loss as capped_mgce_loss
-from mgce.losses import epsilon_softmax_loss as epsilon_softmax_loss
-from mgce.losses import focal_loss as focal_loss
 from mgce.losses import nce_loss as nce_loss
-from mgce.losses import nnce_loss as nnce_loss
 from mgce.losses import rce_loss as rce_loss
-from mgce.losses import taylor_ce_loss as taylor_ce_loss
-from mgce.losses import unhinged_loss as unhinged_loss
 from mgce.losses.clipped import clip_logits as clip_logits
 from mgce.losses.forward import forward_corrected_logits as forward_corrected_logits
 from mgce.losses.functional import alpha_loss as alpha_loss

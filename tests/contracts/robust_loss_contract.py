@@ -8,8 +8,8 @@ import torch
 
 from contracts.loss_contract import K, LossContract
 from mgce import robust_loss
-from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
+from mgce_lab.losses import LOSSES
 
 
 def told(name, k, *, rate=0.0, trim=0.0):

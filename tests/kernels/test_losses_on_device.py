@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mgce import MGCELoss, TrimmedLoss, robust_loss
+from mgce import MGCELoss, TrimmedLoss
 from mgce.functional import linear_mgce_loss, mgce_loss
+from mgce_lab.losses import robust_loss
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 HALF = torch.float16 if DEVICE == "cuda" else torch.bfloat16  # what autocast takes on the device

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from mgce import ELRLoss, LearnedForwardCorrection, SoftBootstrapLoss
-from mgce.losses import SelfAdaptiveLoss
 from mgce.losses.indexed import AcceptsIndex
+from mgce_lab.losses import SelfAdaptiveLoss
 
 ROWS, K = 10, 3
 

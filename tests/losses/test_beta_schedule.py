@@ -9,7 +9,7 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from contracts.robust_loss_contract import told
 from mgce import LinearMGCELoss, MGCELoss
 from mgce.losses import MinimaxLink, fused
-from mgce.losses.presets import LOSSES, robust_loss
+from mgce_lab.losses import LOSSES, robust_loss
 
 BETAS = (1.1, 1.2, 1.3, 1.0, 1.4, math.inf, 1.5, 1.05, 1.9, 2.0, 8.0, 30.0)
 # The first beta is taken for a constant, the second for a symbol, and from 2^64 on the loss is cross-entropy.

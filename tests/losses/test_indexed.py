@@ -14,8 +14,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from losses.indexed_worker import ROWS, K, criteria, epochs
 from mgce import ELRLoss, GCELoss, IndexedDataset, MGCELoss, SoftBootstrapLoss
-from mgce.losses import NCELoss, SelfAdaptiveLoss
+from mgce.losses import NCELoss
 from mgce.losses.protocol import both_probs
+from mgce_lab.losses import SelfAdaptiveLoss
 
 LOSSES = [ELRLoss, SelfAdaptiveLoss, SoftBootstrapLoss]
 BATCH = torch.randn(6, K), torch.tensor([0, 1, 2, 0, 1, 2]), torch.tensor([3, 0, 7, 2, 9, 1])

@@ -11,7 +11,7 @@ import torch
 
 from mgce import robust_loss
 from mgce.functional import mgce_loss
-from mgce.losses.presets import LOSSES
+from mgce_lab.losses import LOSSES
 
 # Norms on both sides of those at which logits are clipped, and classes that lead and that do not.
 LOGITS = 3 * torch.randn(40, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

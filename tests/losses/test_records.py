@@ -16,9 +16,9 @@ from contracts.robust_loss_contract import told
 from mgce import robust_loss
 from mgce.losses import presets
 from mgce.losses.modules import CE, GCE, MGCE
-from mgce.losses.presets import LOSSES, NAMED
 from mgce.losses.records import LAST
 from mgce.losses.sums import sum_of
+from mgce_lab.losses import LOSSES, NAMED
 
 DOCS = Path(__file__).parents[2] / "docs"
 UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]  # a row alone has no loss by the others
@@ -53,13 +53,17 @@ def test_a_loss_is_convex_as_it_says(name):
     assert excess < 1e-13 * max(1, first.abs().max()) if LOSSES[name].convex else excess > 1e-3
 
 
-def test_losses_stand_in_their_order_and_those_without_a_place_come_last():
+def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
     placed = [loss.order for loss in LOSSES.values() if loss.order < LAST]
     assert placed == list(range(1, 1 + len(placed)))
     named = [replace(MGCE, name=name, order=order) for name, order in (("b", LAST), ("a", LAST), ("c", 2))]
+    for kept in ("NAMED", "LOSSES"):
+        monkeypatch.setattr(presets, kept, {})
+    presets.add([SimpleNamespace(NAMED=named[1:]), SimpleNamespace()])
+    presets.add([SimpleNamespace(NAMED=named[:1])])
+    assert list(presets.NAMED) == list(presets.LOSSES) == ["c", "a", "b"]
     with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
-        presets._losses([SimpleNamespace(NAMED=named[:1]), SimpleNamespace(NAMED=named[:1])])
-    assert list(presets._losses([SimpleNamespace(), SimpleNamespace(NAMED=named)])) == ["c", "a", "b"]
+        presets.add([SimpleNamespace(NAMED=named[:1])])
 
 
 def test_a_sum_takes_what_its_losses_take():
@@ -119,17 +123,20 @@ NAMED = (CUBE,)
 USE = """
 import json, runpy, sys
 
-import mgce.losses.zoo
+from mgce.losses import presets
 
-mgce.losses.zoo.__path__.append(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+import cube
+
+presets.add([cube])
 import torch
 from mgce import robust_loss
 from mgce_lab.cli.compare import KNOWN
-    from mgce_lab.cli.lists import parse_methods
+from mgce_lab.cli.lists import parse_methods
 from mgce_lab.cli.main import main
 from mgce_lab.protocols.protocols import PROTOCOLS, Request, plan
 from mgce_lab.engine.methods import Method
-from mgce.losses.presets import LOSSES, preset
+from mgce_lab.losses import LOSSES, preset
 
 logits, target = torch.tensor([[1.0, 0.0]]), torch.tensor([1])
 value = robust_loss("cube")(logits, target), robust_loss("cube", "cifar10")(logits, target)

@@ -7,7 +7,8 @@ from torch.nn import functional as F
 
 from mgce import GCELoss, LinearMGCELoss, MGCELoss, TrimmedLoss, robust_loss
 from mgce.functional import clip_logits, mgce_loss, minimax_probs, worst_case_probs
-from mgce.losses import BiTemperedLoss, LogitClip, LogitScale, TemperatureScaling
+from mgce.losses import LogitClip, LogitScale, TemperatureScaling
+from mgce_lab.losses import BiTemperedLoss
 
 
 def sample(beta, temperature, n=4000, k=4):

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from contracts.robust_loss_contract import told
-from mgce.losses.presets import LOSSES, robust_loss
+from mgce_lab.losses import LOSSES, robust_loss
 
 K = 200  # classes beyond 127 and the 156 that -100 is in uint8
 UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]

@@ -4,6 +4,7 @@ import torch
 
 from mgce import functional
 from mgce.numerics import exponential
+from mgce_lab.losses import bi_tempered_loss
 
 inf = float("inf")
 
@@ -36,7 +37,7 @@ CALLS = {
     "gce_loss": lambda f, y, beta: functional.gce_loss(f, y, beta=beta),
     "alpha_loss": lambda f, y, beta: functional.alpha_loss(f.softmax(-1), y, beta=beta),
     "normalizer": lambda f, y, beta: functional.normalizer(f, beta=beta),
-    "bi_tempered_loss": lambda f, y, beta: functional.bi_tempered_loss(f, y, t2=1 + 1 / beta),
+    "bi_tempered_loss": lambda f, y, beta: bi_tempered_loss(f, y, t2=1 + 1 / beta),
 }
 
 

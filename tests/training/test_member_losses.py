@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from mgce.functional import gce_loss, mgce_loss
-from mgce.losses.presets import LOSSES, robust_loss
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss, MemberLosses
+from mgce_lab.losses import LOSSES, robust_loss
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
 TRIM = {"trim": 0.4, "num_classes": 4}

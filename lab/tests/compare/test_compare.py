@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from mgce._files import to_json
-from mgce.losses.presets import LOSSES
 from mgce_lab.compare.compare import Comparison, in_order, run
 from mgce_lab.data import load
 from mgce_lab.engine import render, select
 from mgce_lab.engine.methods import KNOWN
+from mgce_lab.losses import LOSSES
 
 PLAN = Comparison(seeds=2, epochs=4, hidden=16, betas=(1.4, 5.0))
 

@@ -5,10 +5,10 @@ import math
 import pytest
 
 from mgce.kernels import dispatch
-from mgce.losses.presets import LOSSES
 from mgce_lab.compare.compare import Comparison, run
 from mgce_lab.data import load
 from mgce_lab.engine.methods import KNOWN, MINIMAX_MAE, at_betas
+from mgce_lab.losses import LOSSES
 from mgce_lab.paper import table3
 from mgce_lab.paper.plan import Options
 

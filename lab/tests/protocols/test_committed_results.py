@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from mgce._files import plain
-from mgce.losses.presets import LOSSES
 from mgce_lab.engine.methods import Method
 from mgce_lab.engine.report import write_report
 from mgce_lab.engine.store import Runs
+from mgce_lab.losses import LOSSES
 from mgce_lab.protocols.study import BENCHMARK
 
 COMMITTED = Path(__file__).parents[3] / "results"

@@ -3,10 +3,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from mgce.losses.presets import LOSSES
 from mgce_lab.engine.consistency import check_no_network_twice, check_one_setting
 from mgce_lab.engine.methods import METHODS, Method
 from mgce_lab.engine.specification import document, networks, remaining
+from mgce_lab.losses import LOSSES
 from mgce_lab.protocols.protocols import PROTOCOLS, Request, p1, p2, plan, rates, reduced, selection, training
 from mgce_lab.protocols.study import BENCHMARK
 

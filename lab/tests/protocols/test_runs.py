@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.losses.presets import LOSSES
 from mgce.noise import symmetric
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset, Images
@@ -17,6 +16,7 @@ from mgce_lab.engine.place import Place
 from mgce_lab.engine.specification import document, networks
 from mgce_lab.engine.store import Run, Runs, run_name
 from mgce_lab.engine.sweep import Workers, carry_out
+from mgce_lab.losses import LOSSES
 from mgce_lab.protocols.images import CONFUSED, SUPERCLASSES, LossRun, noisy_images
 from mgce_lab.protocols.settings import DIGITS
 from mgce_lab.protocols.study import BENCHMARK

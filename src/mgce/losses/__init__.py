@@ -16,15 +16,10 @@ _NAMES = {  # by the module that defines them
     "sums": ("SumLoss",),
     "temperature": ("TemperatureScaling",),
     "trimmed": ("TrimmedLoss",),
-    "zoo.self_adaptive": ("SelfAdaptiveLoss",),
-    "zoo.tempered": ("TemperedSoftmax",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 # The modules that are made from scores. Their functions are here too: `agce_loss`.
-_MADE = (
-    *("AGCELoss", "AMSELoss", "BiTemperedLoss", "CappedMGCELoss", "EpsilonSoftmaxLoss", "FocalLoss"),
-    *("NCELoss", "NNCELoss", "RCELoss", "TaylorCELoss", "UnhingedLoss"),
-)
+_MADE = ("AGCELoss", "NCELoss", "RCELoss")
 __all__ = sorted((*_HOMES, *_MADE))
 
 
@@ -34,7 +29,7 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name.endswith(("Loss", "_loss")):  # and no file of this folder, which `from mgce.losses import nll` asks for too
         made = import_module(f"{__name__}.presets").MADE
-        if name in made:
+        if name in made and made[name].__module__ == __name__:
             return made[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

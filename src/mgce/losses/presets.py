@@ -7,7 +7,7 @@ used.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -18,20 +18,29 @@ from mgce import losses
 from mgce._validation import check_choice, check_fraction, expected
 from mgce.losses.records import SHARED, NamedLoss
 
-
-def _losses(modules: Iterable[ModuleType]) -> Mapping[str, NamedLoss]:
-    """Collect the named losses of modules, sorted by their `order`."""
-    named: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
-    found = {loss.name: loss for loss in sorted(named, key=lambda loss: (loss.order, loss.name))}
-    if len(found) < len(named):
-        raise ValueError(expected("NAMED", "losses of different names", sorted(loss.name for loss in named)))
-    return found
+# Every loss that `robust_loss` constructs, those of them that the comparisons train, and by their names the modules and
+# functions that are made from scores.
+NAMED: dict[str, NamedLoss] = {}
+LOSSES: dict[str, NamedLoss] = {}
+MADE: dict[str, Any] = {}
 
 
-def _made() -> Mapping[str, Any]:
-    """Collect the modules and functions that are made from scores, by their names."""
-    modules = [vars(loss.make)["made"] for loss in _inside(NAMED.values()) if "made" in vars(loss.make)]
-    return {one.__name__: one for module in modules for one in (module, module.function)}
+def add(modules: Iterable[ModuleType]) -> None:
+    """Add the losses that modules list in `NAMED` to those of :func:`robust_loss`, in the order of their records.
+
+    Raises:
+        ValueError: if two losses have one name.
+    """
+    new: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
+    names = [*NAMED, *(loss.name for loss in new)]
+    if len({*names}) < len(names):
+        raise ValueError(expected("NAMED", "losses of different names", sorted(names)))
+    every = sorted((*NAMED.values(), *new), key=lambda loss: (loss.order, loss.name))
+    for of, losses_of in ((NAMED, every), (LOSSES, [loss for loss in every if not loss.of_one_network])):
+        of.clear()
+        of.update({loss.name: loss for loss in losses_of})
+    made = [vars(loss.make)["made"] for loss in _inside(new) if "made" in vars(loss.make)]
+    MADE.update({one.__name__: one for module in made for one in (module, module.function)})
 
 
 def _inside(named: Iterable[NamedLoss]) -> Iterator[NamedLoss]:
@@ -40,10 +49,7 @@ def _inside(named: Iterable[NamedLoss]) -> Iterator[NamedLoss]:
         yield from _inside(loss.of)
 
 
-# Every loss that `robust_loss` constructs, and those of them that the comparisons train.
-NAMED = _losses(import_module(one.name) for one in pkgutil.walk_packages(losses.__path__, f"{losses.__name__}."))
-LOSSES = {name: loss for name, loss in NAMED.items() if not loss.of_one_network}
-MADE = _made()
+add(import_module(one.name) for one in pkgutil.walk_packages(losses.__path__, f"{losses.__name__}."))
 
 DATA = tuple(sorted({data for loss in NAMED.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
 
@@ -75,7 +81,7 @@ def preset(name: str, data: str, noise_type: str | None = None, noise_rate: floa
         {'weights': (1.0, 4.0), 'a': 6.0, 'q': 1.5}
         >>> preset("ce+logitclip", "cifar10", "symmetric", 0.8)
         {'inverse_norm': 1.5}
-        >>> preset("ce_eps+mae", "mnist") == preset("ce_eps+mae", "cifar10")
+        >>> preset("ce+logitclip", "mnist") == preset("ce+logitclip", "cifar10")
         True
     """
     check_choice("name", name, tuple(NAMED))

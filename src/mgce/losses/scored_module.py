@@ -19,8 +19,6 @@ from mgce.losses.records import Number, check_in_range
 from mgce.losses.scored import scored_loss
 from mgce.losses.texts import PLACE, with_shared_arguments
 
-HOME = "mgce.losses"  # from where people import what is made here, and pickles do
-
 
 class ScoredLoss(Loss):
     """The base class of loss modules that :func:`by_scores` makes.
@@ -132,7 +130,7 @@ def by_scores(
     function_of_loss: Any = function
     for made, called, of in ((function_of_loss, word, function), (module, name, ScoredLoss.__init__)):
         made.__name__ = made.__qualname__ = called
-        made.__module__ = HOME
+        made.__module__ = scores.__module__.rpartition(".")[0]  # the package, from where people import it
         made.__signature__ = _signature(of, numbers)
         made.__doc__ = _text(made, scores.__doc__ or "", numbers, example)
         with_shared_arguments(made)

@@ -42,7 +42,7 @@ class ImageNetworkRun(ImageSettings, ABC):
         noise_rate: fraction of the labels to corrupt.
         labels: name of the human labels to train on, for example "worst" for cifar10n; "" for other labels.
         seed: seed of the noise and the training.
-        method: name of the loss, a key of `mgce.losses.presets.LOSSES`.
+        method: name of the loss, a key of `mgce_lab.losses.LOSSES`.
         beta: beta of the loss; inf for a loss without beta.
         smoke: for a smoke run, the table, figure or protocol that it is a miniature of; "" for other runs.
         hyperparameters: the published hyperparameters, by the name of the loss; all other hyperparameters are defaults.

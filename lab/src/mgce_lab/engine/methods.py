@@ -11,10 +11,10 @@ from typing import Any
 from torch import Tensor
 
 from mgce._validation import check_choice, expected, nearest
-from mgce.losses.presets import DATA, LOSSES, preset
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
 from mgce.training.member_losses import MemberLoss
+from mgce_lab.losses import DATA, LOSSES, preset
 
 (GCE_BETA,) = LOSSES["gce"].compared_betas
 TRIMMED = tuple(name for name, loss in LOSSES.items() if loss.trims)
@@ -36,7 +36,7 @@ class Method:
     """A loss in a comparison, with its hyperparameters beta and trim.
 
     Attributes:
-        name: name of the loss, a key of `mgce.losses.presets.LOSSES`.
+        name: name of the loss, a key of `mgce_lab.losses.LOSSES`.
         beta: in [1, inf]; inf for a loss without beta.
         trim: for a trimmed loss, the fraction of the rows of every label to leave out, in [0, 1). None means the true
             fraction of wrong labels, which differs by label.

@@ -16,12 +16,12 @@ from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
 from mgce.desk.files import Table, preprocessor
 from mgce.desk.files.splits import Rows, stratified_split
-from mgce.losses.presets import LOSSES
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
 from mgce_lab.data import NAMES, load
 from mgce_lab.engine.place import Place
+from mgce_lab.losses import LOSSES
 
 SCALINGS = ("standard", "pixels")  # see `TableRun.scaling`
 
@@ -44,7 +44,7 @@ class TableRun(ABC):
         noise_rate: fraction of the labels of training and validation rows to corrupt.
         seeds: a seed for each group of networks, for its split, its noise and its training.
         members: pairs of method and beta, one for each network of a group. A method is the name of a loss in
-            `mgce.losses.presets.LOSSES`; beta is inf for a loss without beta.
+            `mgce_lab.losses.LOSSES`; beta is inf for a loss without beta.
         rows: number of rows to use, a random sample that is the same for all seeds; None uses all rows.
         scaling: "standard" scales features by `preprocessor`. "pixels" divides them by 255 and subtracts their means
             over the training rows.

@@ -12,7 +12,6 @@ from torch import Tensor
 from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, expected
-from mgce.losses.presets import LOSSES
 from mgce.metrics.evaluation import evaluate
 from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset, Images
@@ -24,6 +23,7 @@ from mgce_lab.engine.select import MEASURES
 from mgce_lab.engine.specification import Specification
 from mgce_lab.engine.store import Run
 from mgce_lab.images.image_settings import ImageSettings
+from mgce_lab.losses import LOSSES
 from mgce_lab.paper.image_settings import HUMAN, PAPER
 from mgce_lab.paper.plan import BETA, Options
 from mgce_lab.paper.published_mae import evaluate_published_mae

@@ -13,7 +13,6 @@ from mgce import noise
 from mgce._files import plain
 from mgce._seeds import derived_generator
 from mgce._validation import check_choice, check_count, check_fraction, expected
-from mgce.losses.presets import LOSSES
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.member_losses import MemberLoss
@@ -24,6 +23,7 @@ from mgce_lab.engine.place import Place
 from mgce_lab.engine.records import keep_logits, rounded
 from mgce_lab.engine.specification import document
 from mgce_lab.engine.store import run_name
+from mgce_lab.losses import LOSSES
 
 # The classes that asymmetric noise confuses. Of CIFAR-100 each class becomes the next of its superclass.
 CONFUSED: Mapping[str, Mapping[int, int]] = {

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 
 from mgce._validation import check_choice, check_count, expected, nearest
 from mgce.losses.modules import NEAR_MAE
-from mgce.losses.presets import LOSSES
 from mgce_lab.engine.methods import GCE_BETA, METHODS, TRIMMED, Method
 from mgce_lab.engine.specification import Specification
+from mgce_lab.losses import LOSSES
 from mgce_lab.protocols.images import LossRun
 from mgce_lab.protocols.settings import DIGITS, HUMAN, P1, P2, REDUCED, TINY, Settings, of_method
 from mgce_lab.protocols.tables import RateRun

@@ -33,12 +33,12 @@ from torch.utils.data import DataLoader, TensorDataset
 from mgce import ModelKeeper, TrimmedLoss, find_suspects, robust_loss
 from mgce._machine import describe
 from mgce.loop import recipes
-from mgce.losses import SelfAdaptiveLoss
 from mgce.losses.indexed import IndexedLoss
 from mgce.noise import asymmetric, corrupt, inverse_noise_matrix, pair_flip, symmetric
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import write_between
+from mgce_lab.losses import SelfAdaptiveLoss
 from mgce_lab.studies.loop_page import confused, page, summary
 
 RECORDS, PAGE = Path("results/loop"), Path("docs/lab/training-loops.md")

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from mgce import noise, robust_loss
 from mgce._machine import describe
-from mgce.losses.presets import LOSSES
+from mgce_lab.losses import LOSSES
 from mgce_lab.studies import page
 from mgce_lab.studies.grid import rows
 from mgce_lab.studies.timing import medians

@@ -5,8 +5,7 @@ import torch
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract
-from mgce.functional import unhinged_loss
-from mgce.losses import UnhingedLoss
+from mgce_lab.losses import UnhingedLoss, unhinged_loss
 
 
 class TestUnhinged(RobustLossContract):

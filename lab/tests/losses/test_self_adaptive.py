@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 from torch.nn import functional as F
 
 from losses.indexed_worker import ROWS, K
-from mgce.losses import SelfAdaptiveLoss
+from mgce_lab.losses import SelfAdaptiveLoss
 
 
 @pytest.mark.parametrize("start", [0, 2])

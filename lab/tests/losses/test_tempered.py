@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract
 from hard_rows import hard_rows
-from mgce.functional import bi_tempered_loss, gce_loss
-from mgce.losses import BiTemperedLoss, TemperedSoftmax
+from mgce.functional import gce_loss
+from mgce_lab.losses import BiTemperedLoss, TemperedSoftmax, bi_tempered_loss
 
 
 def log_t(u, t):

@@ -7,8 +7,15 @@ from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce.functional import epsilon_softmax_loss, focal_loss, gce_loss, taylor_ce_loss
-from mgce.losses import EpsilonSoftmaxLoss, FocalLoss, TaylorCELoss
+from mgce.functional import gce_loss
+from mgce_lab.losses import (
+    EpsilonSoftmaxLoss,
+    FocalLoss,
+    TaylorCELoss,
+    epsilon_softmax_loss,
+    focal_loss,
+    taylor_ce_loss,
+)
 
 
 class Focal(RobustLossContract):

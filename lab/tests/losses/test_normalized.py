@@ -6,8 +6,8 @@ import torch
 
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce.functional import amse_loss, nce_loss, nnce_loss
-from mgce.losses import AMSELoss, NNCELoss
+from mgce.functional import nce_loss
+from mgce_lab.losses import AMSELoss, NNCELoss, amse_loss, nnce_loss
 
 
 class TestNNCE(RobustLossContract):

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from contracts.robust_loss_contract import RobustLossContract, softmax
-from mgce.functional import alpha_loss, capped_mgce_loss, mgce_loss, minimax_probs
-from mgce.losses import CappedMGCELoss
+from mgce.functional import alpha_loss, mgce_loss, minimax_probs
+from mgce_lab.losses import CappedMGCELoss, capped_mgce_loss
 from oracle import probabilities
 
 LOGITS = 3 * torch.randn(9, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
