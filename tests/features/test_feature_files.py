@@ -20,7 +20,7 @@ NAMES = [f"row {i}" for i in range(7)]
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_what_is_written_is_read(tmp_path, suffix, dtype):
     path = tmp_path / f"x{suffix}"
-    write_features(path, iter([X[:4], X[4:]]), X.shape, dtype, NAMES, CARD, "of these")
+    write_features(path, iter([X[:4], X[4:]]), dtype, NAMES, CARD, "of these")
     found = read_features(path)
     np.testing.assert_array_equal(found.values, X.astype(dtype))
     assert found.values.dtype == dtype and found.names.tolist() == NAMES
@@ -50,7 +50,7 @@ def test_a_file_of_another_program_is_read(tmp_path, suffix):
 
 
 def test_an_npy_file_is_mapped_into_memory_and_read_by_numpy_alone(tmp_path):
-    write_features(tmp_path / "x.npy", iter([X]), X.shape, "float32", NAMES, CARD, "")
+    write_features(tmp_path / "x.npy", iter([X]), "float32", NAMES, CARD, "")
     assert isinstance(read_features(tmp_path / "x.npy").values, np.memmap)
     np.testing.assert_array_equal(np.load(tmp_path / "x.npy"), X)
     assert json.loads(sidecar(tmp_path / "x.npy").read_text())["names"] == NAMES
@@ -88,7 +88,7 @@ def touched(path):
 
 
 def test_a_description_of_another_file_is_refused(tmp_path):
-    write_features(tmp_path / "x.npy", iter([X]), X.shape, "float32", NAMES, CARD, "")
+    write_features(tmp_path / "x.npy", iter([X]), "float32", NAMES, CARD, "")
     np.save(tmp_path / "x.npy", X[:5])
     assert "it should name 5 rows, but names 7" in refused(tmp_path / "x.npy")
     np.save(tmp_path / "x.npy", np.ones((7, 2)))

@@ -217,7 +217,6 @@ READERS = {NPY: _read_npy, NPZ: _read_npz, PARQUET: _read_parquet, SAFETENSORS: 
 def write_features(
     path: Path,
     blocks: Iterable[NDArray[Any]],
-    shape: tuple[int, int],
     dtype: str,
     names: Sequence[str],
     card: Card,
@@ -228,13 +227,13 @@ def write_features(
     Args:
         path: the file.
         blocks: consecutive rows; only those of .npy and .parquet files need not fit into memory together.
-        shape: of all rows together.
         dtype: float16 or float32.
         names: the name of each row.
         card: of the encoder.
         inputs: the checksum of what was encoded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    shape = len(names), card.width
     described: dict[str, Any] = {"encoder": json.loads(card.to_json()), "inputs": inputs}
     suffix = path.suffix.lower()
     if suffix == NPY:

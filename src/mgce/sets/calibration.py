@@ -119,7 +119,9 @@ def calibrate(
     if isinstance(assumed, (SymmetricNoise, KnownTransition)):
         tried = CANDIDATES if logits is None else np.concatenate([LARGE_CANDIDATES, -np.log1p(-CANDIDATES)])
         inverse, spare, failing = assumed.inverse, alpha, delta
-        thresholds = _noisy_thresholds(scores, sample, inverse, tried, alpha, per_class, delta)
+        weight = np.where((y == UNSEEN)[:, None], 0.0, inverse[np.maximum(y, 0)])
+        terms = _Terms(scores, weight, inverse, y == UNSEEN, alpha)
+        thresholds = _noisy_thresholds(terms, tried, sample, per_class, delta)
         clauses = (FRESH, *(assumed.exact_assumptions if isinstance(assumed, SymmetricNoise) else assumed.assumptions))
     else:
         spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
@@ -167,27 +169,13 @@ def _quantile(own: FloatArray, alpha: float) -> float:
 
 
 def _noisy_thresholds(
-    scores: FloatArray,
-    sample: Sample,
-    inverse: FloatArray,
-    candidates: FloatArray,
-    alpha: float,
-    per_class: bool,
-    delta: float,
+    terms: _Terms, candidates: FloatArray, sample: Sample, per_class: bool, delta: float
 ) -> FloatArray:
     """Return for each class the last threshold that passes the test; inf if no threshold passes."""
-    k, y = sample.n_classes, sample.labels
-    unseen = y == UNSEEN
-    weight = np.where(unseen[:, None], 0.0, inverse[np.maximum(y, 0)])
-
-    def last_passed(classes: slice, unseen: Any, delta: float) -> float:
-        """Return the last threshold that passes the test for all of these classes together."""
-        terms = _Terms(scores[:, classes], weight[:, classes], inverse[:, classes], unseen, alpha)
-        return _last_passed(terms, candidates, sample, delta)
-
+    k = sample.n_classes
     if not per_class:
-        return np.full(k, last_passed(slice(k), unseen, delta))
-    return np.array([last_passed(slice(j, j + 1), np.zeros_like(unseen), delta / k) for j in range(k)])
+        return np.full(k, _last_passed(terms, candidates, sample, delta))
+    return np.array([_last_passed(terms.of(j), candidates, sample, delta / k) for j in range(k)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +187,11 @@ class _Terms:
     inverse: FloatArray  # (k, classes), the rows that a weight may be
     unseen: Any  # (n,), whether the label is none of the classes, which is left out at every threshold
     alpha: float
+
+    def of(self, label: int) -> _Terms:
+        """Return the terms of one class, whose rows have all been seen."""
+        one = [part[:, [label]] for part in (self.scores, self.weight, self.inverse)]
+        return _Terms(*one, np.zeros_like(self.unseen), self.alpha)
 
     def at(self, q: float) -> FloatArray:
         """Return the terms `weight (1{score > q} - alpha)` for the threshold q, one for each row."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 import torch
-from PIL import Image
 
 from mgce.desk.encoders.encoder import of_module
 from mgce.desk.encoders.inputs import Inputs
@@ -22,7 +21,7 @@ def test_nothing_is_trained(tmp_path):
     def prepare(picture):
         return torch.tensor(picture.resize((1, 1)).getpixel((0, 0))).float()
 
-    encoder = of_module("tiny:net", PICTURES, model, "mean", prepare, embed, Image.new("RGB", (4, 4), "red"))
+    encoder = of_module("tiny:net", PICTURES, model, "mean", prepare, embed)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     pictures(tmp_path, 4)
     items = Inputs.of_folder(tmp_path).items

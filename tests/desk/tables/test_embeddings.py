@@ -87,7 +87,7 @@ def test_shards_are_read_as_one_file(data, tmp_path):
     X, _, _, frame = data
     names = frame["file"].tolist()
     for number, part in enumerate((slice(0, 60), slice(60, N))):
-        write_features(tmp_path / f"{number}.npy", iter([X[part]]), X[part].shape, "float32", names[part], CARD, "")
+        write_features(tmp_path / f"{number}.npy", iter([X[part]]), "float32", names[part], CARD, "")
     whole = read_all([tmp_path / "0.npy", tmp_path / "1.npy"])
     np.testing.assert_array_equal(whole.values, X)
     assert whole.names.tolist() == names and whole.card == CARD
@@ -95,7 +95,7 @@ def test_shards_are_read_as_one_file(data, tmp_path):
     with pytest.raises(ValueError, match="Expected `embeddings` to be files of 8 features"):
         read_all([tmp_path / "0.npy", tmp_path / "2.npy"])
     other = Card("tiny:net", "pictures", "cd" * 32, "4 x 4", 8)
-    write_features(tmp_path / "3.npy", iter([X]), X.shape, "float32", names, other, "")
+    write_features(tmp_path / "3.npy", iter([X]), "float32", names, other, "")
     with pytest.raises(ValueError, match="features by the encoder"):
         read_all([tmp_path / "0.npy", tmp_path / "3.npy"])
 

@@ -95,7 +95,7 @@ def _features() -> list[bytes]:
     from mgce.features.feature_files import write_features
 
     X, card = RNG.normal(size=(5, 3)).astype(np.float32), Card("tiny:net", "texts", "ab" * 32, "none", 3)
-    ours = _bytes_of(lambda path: write_features(path, [X], X.shape, "float32", [*"abcde"], card, ""), "f.npz")
+    ours = _bytes_of(lambda path: write_features(path, [X], "float32", [*"abcde"], card, ""), "f.npz")
     return [ours, _bytes_of(lambda path: np.savez_compressed(path, x=X), "f.npz")]
 
 

@@ -16,6 +16,7 @@ import typer
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
+from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
 from mgce.desk.cli.shared_options import parse_names
@@ -30,16 +31,25 @@ DELTA = 0.05  # the default
 REMEDY = "Name the file of suspects that was reviewed, and decisions as the page of `mgce review` saved them."
 
 
+@dataclass(frozen=True)
+class Goal:
+    """The options on how many labels may be wrong in the end."""
+
+    at_most: Annotated[float, typer.Option(help="Largest share of wrong labels in the mended table.")] = 0.05
+    drop_share: Annotated[
+        float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
+    ] = 0.0
+    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA
+
+
+@grouped
 def clean(
+    *,
     suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
-    at_most: Annotated[float, typer.Option(help="Largest share of wrong labels in the mended table.")] = 0.05,
+    goal: Goal,
     checked: Annotated[
         str | None, typer.Option(help="Files of decisions that the pages of `mgce review` saved, with commas between.")
     ] = None,
-    drop_share: Annotated[
-        float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
-    ] = 0.0,
-    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA,
     json_file: Json = None,
     quiet: Quiet = False,
     out: Annotated[
@@ -65,7 +75,7 @@ def clean(
     asked = suspects.parent / f"{page}{ENDING}.csv"
     check_outputs({"suspects": asked, **written}, [suspects, *paths])
     review = _Review.of(read, decided)
-    result = review.cleaned(at_most, drop_share, delta)
+    result = review.cleaned(goal)
     labels = review.mended(result)
     skipped = review.n_skipped(labels)
     wanted = {review.rows[row].key for row in np.flatnonzero(result.to_check).tolist()}
@@ -77,21 +87,21 @@ def clean(
         "kept": None if result.kept is None else int(result.kept.sum()),
         "dropped": len(read) - len(labels),
         "skipped": skipped,
-        "delta": delta,
+        "delta": goal.delta,
         "rows": len(labels) if result.is_done else None,
         "wrong_at_most": share,
     }
     if share is None:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
-        command = _again(suspects, at_most, drop_share, delta, out, [*paths, asked.parent / saved_as(page, 0)])
+        command = _again(suspects, goal, out, [*paths, asked.parent / saved_as(page, 0)])
         said = _next_step(result, len(wanted), asked, command)
     else:
         write_files(table.parent, {table.name: _table(review.rows, labels, table)})
         said = (
-            f"With confidence {confidence_text(1 - delta)}, at most {_most(share, at_most)} of {bounded:,} labels in "
-            f"{table} are wrong. {len(review.found):,} labels were looked up. {_rows(len(read) - len(labels))} dropped "
-            f"and left out.{_on_skipped(skipped)} This assumes that the decisions are right, and that the file of "
-            "suspects was made before them."
+            f"With confidence {confidence_text(1 - goal.delta)}, at most {_most(share, goal.at_most)} of {bounded:,} "
+            f"labels in {table} are wrong. {len(review.found):,} labels were looked up. "
+            f"{_rows(len(read) - len(labels))} dropped and left out.{_on_skipped(skipped)} This assumes that the "
+            "decisions are right, and that the file of suspects was made before them."
         )
     write_json(json_file, document)
     terminal(json_file, quiet).print(said, soft_wrap=share is None)  # a command is copied in one piece
@@ -130,15 +140,15 @@ class _Review:
             if not self.rows[row].is_checked
         }
 
-    def cleaned(self, at_most: float, drop_share: float, delta: float) -> Cleaning:
+    def cleaned(self, goal: Goal) -> Cleaning:
         """Decide which labels to look up next, or bound how many are wrong."""
-        n = len(self.rows) - math.floor(drop_share * len(self.rows))
-        may = allowance(n, sum(not one.label for one in self.decided.values()), at_most, delta)
+        n = len(self.rows) - math.floor(goal.drop_share * len(self.rows))
+        may = allowance(n, sum(not one.label for one in self.decided.values()), goal.at_most, goal.delta)
         return clean_labels(
             _doubt(self.rows),
             self.found,
             may.at_most,
-            drop=drop_share,
+            drop=goal.drop_share,
             known=np.array([one.is_checked for one in self.rows]),
             delta=may.delta,
             sampled=may.sampled,
@@ -202,13 +212,11 @@ def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float
     return np.array([places[one.proposal[1:]] for one in every], dtype=np.float64)
 
 
-def _again(
-    suspects: Path, at_most: float, drop_share: float, delta: float, out: Path | None, decisions: Sequence[Path]
-) -> str:
+def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Path]) -> str:
     """Return the command that takes the decisions."""
-    options = ["--at-most", str(at_most)]
-    options += ["--drop-share", str(drop_share)] if drop_share else []
-    options += ["--delta", str(delta)] if delta != DELTA else []
+    options = ["--at-most", str(goal.at_most)]
+    options += ["--drop-share", str(goal.drop_share)] if goal.drop_share else []
+    options += ["--delta", str(goal.delta)] if goal.delta != DELTA else []
     options += [] if out is None else ["--out", str(out)]
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -19,9 +20,42 @@ from mgce.desk.encoders.embedding import unread_pictures
 from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
 from mgce.desk.files.table_files import read_frame
-from mgce.desk.files.text_tables import TextFormat
 from mgce.features.card import SHOWN
 from mgce.features.feature_files import NPY, check_suffix, read_features, sidecar
+
+
+@dataclass(frozen=True)
+class Chosen(Form):
+    """The options on which pictures or texts of a table are encoded."""
+
+    column: Annotated[
+        str | None, typer.Option(help="Column of a table: texts, or files of pictures seen from the table's folder.")
+    ] = None
+    id: Annotated[
+        str | None, typer.Option(help="Column that names the rows [of pictures the file, of texts the row's number].")
+    ] = None
+    shard: Annotated[
+        str | None, typer.Option(help="I/N: encode part I of N only, and write it to OUT's name with -I-of-N.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Network:
+    """The options on the network, and on how it runs."""
+
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help=f"{BUILT_IN}, a local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
+            "a local folder or a name on a hub, from which the library may download it."
+        ),
+    ] = BUILT_IN
+    batch: Annotated[int, typer.Option(help="Pictures or texts that go through the network together.")] = 32
+    half: Annotated[
+        bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
+    ] = False
+    threads: Threads = None
+    device: Device = "cpu"
 
 
 @grouped
@@ -29,29 +63,8 @@ def embed(
     *,
     source: Annotated[Path, typer.Argument(help=f"A folder of pictures; or a table of texts or of files. {TABLE}")],
     out: Annotated[Path, typer.Option(help="File for the features: .npy, .npz, .parquet or .safetensors.")],
-    encoder: Annotated[
-        str,
-        typer.Option(
-            help=f"{BUILT_IN}, a local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
-            "a local folder or a name on a hub, from which the library may download it."
-        ),
-    ] = BUILT_IN,
-    column: Annotated[
-        str | None, typer.Option(help="Column of a table: texts, or files of pictures seen from the table's folder.")
-    ] = None,
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows [of pictures the file, of texts the row's number].")
-    ] = None,
-    shard: Annotated[
-        str | None, typer.Option(help="I/N: encode part I of N only, and write it to OUT's name with -I-of-N.")
-    ] = None,
-    batch: Annotated[int, typer.Option(help="Pictures or texts that go through the network together.")] = 32,
-    half: Annotated[
-        bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
-    ] = False,
-    threads: Threads = None,
-    device: Device = "cpu",
-    form: Form,
+    network: Network,
+    form: Chosen,
     quiet: Quiet = False,
 ) -> None:
     """Turn pictures or texts into features by a pretrained encoder.
@@ -60,25 +73,25 @@ def embed(
     preprocessing and the rows; `mgce fit --embeddings` takes it. A command that was stopped goes on where it was, and
     writes the same bytes. Features that are there already, of the same inputs, are kept.
     """
-    check_count("batch", batch, minimum=1)
-    use_threads(threads)
-    check_device(device)
+    check_count("batch", network.batch, minimum=1)
+    use_threads(network.threads)
+    check_device(network.device)
     check_suffix("out", out)
-    number, parts = _shard(shard)
-    if shard is not None:
+    number, parts = _shard(form.shard)
+    if form.shard is not None:
         out = out.with_name(f"{out.stem}-{number}-of-{parts}{out.suffix}")
     written = {"out": [out, *[sidecar(out)] * (out.suffix.lower() == NPY)]}
-    check_outputs(written, [*files_of(source), *files_of_encoder(encoder)])
-    inputs = _inputs(source, column, id, form)
+    check_outputs(written, [*files_of(source), *files_of_encoder(network.encoder)])
+    inputs = _inputs(source, form)
     check_outputs(written, [item for item in inputs.items if isinstance(item, Path)])  # those that a table names too
     inputs = inputs.part(number, parts)
-    check_kind(encoder, inputs.kind)
+    check_kind(network.encoder, inputs.kind)
     if not len(inputs):
-        raise ValueError(expected("shard", "of no more parts than there are rows", shard))
+        raise ValueError(expected("shard", "of no more parts than there are rows", form.shard))
     console = Terminal(quiet=quiet)
     start = monotonic()
-    loaded = loaded_encoder(encoder, inputs.kind, device=device, half=half)
-    made = embed_with_progress(console, loaded, inputs, out, batch=batch, half=half)
+    loaded = loaded_encoder(network.encoder, inputs.kind, device=network.device, half=network.half)
+    made = embed_with_progress(console, loaded, inputs, out, batch=network.batch, half=network.half)
     names = read_features(out).names
     lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())
     console.print_notes([*inputs.notes, *notes])
@@ -89,18 +102,18 @@ def embed(
     )
 
 
-def _inputs(source: Path, column: str | None, id: str | None, form: TextFormat) -> Inputs:
+def _inputs(source: Path, form: Chosen) -> Inputs:
     """Return what is to be encoded: the pictures of a folder, or a column of a table."""
     if source.is_dir():
-        for option, name in (("column", column), ("id", id)):
+        for option, name in (("column", form.column), ("id", form.id)):
             if name is not None:
                 raise ValueError(expected(option, "left out for a folder of pictures", name))
         return Inputs.of_folder(source)
-    if column is None:
-        raise ValueError(expected("column", "a column of the table, with texts or files of pictures", column))
-    named = [column] if id is None else [column, id]
+    if form.column is None:
+        raise ValueError(expected("column", "a column of the table, with texts or files of pictures", form.column))
+    named = [form.column] if form.id is None else [form.column, form.id]
     frame = read_frame(source, "source", text=named, form=form)
-    return Inputs.of_column(frame, column, source.parent, id)
+    return Inputs.of_column(frame, form.column, source.parent, form.id)
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import pandas as pd
 import typer
 from rich.console import Console
 
 from mgce._validation import expected
-from mgce.desk.cli.shared_options import parse_names
+from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
 from mgce.desk.encoders.embedding import embed, unread_pictures
@@ -76,6 +76,22 @@ EMBEDDINGS = "Files of features of a table's rows, as `mgce embed` writes them, 
 
 
 @dataclass(frozen=True)
+class NewForm(Form):
+    """The options on the format of new rows for a fitted model."""
+
+    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None
+
+
+@dataclass(frozen=True)
+class PredictForm(NewForm):
+    """The options on the format of rows to predict, which may be pictures."""
+
+    encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True)
 class Source:
     """A table with what has to be known of its embeddings."""
 
@@ -117,13 +133,37 @@ def read_source(
     return Source(frame, reading, id or column, features.card, notes)
 
 
+class FolderLabels(NamedTuple):
+    """The table of the labels of a folder of pictures."""
+
+    frame: pd.DataFrame
+    reading: Reading
+    id: str | None  # the column of the paths, if it is known
+    of_file: bool  # whether the labels are those of a table, and not the folders of the pictures
+
+
+def folder_labels(inputs: Inputs, labels: Path | None, target: str, form: TextFormat, id: str | None) -> FolderLabels:
+    """Return the table of the labels of a folder of pictures.
+
+    Args:
+        inputs: the pictures; without a file of labels, the folders that they lie in are the classes.
+        labels: a table of labels, one of whose columns holds the pictures' paths from the folder; None for no file.
+        target: the column of the labels.
+        form: of the table, if it is a text file.
+        id: the column of the paths; None to find it.
+    """
+    if labels is None:
+        return FolderLabels(*accounted(by_class(inputs, target)), PATH, of_file=False)
+    text = [target, *([] if id is None else [id])]
+    read = read_accounted(labels, "target_file", text=text, classes=[target], form=form)
+    return FolderLabels(*read, id, of_file=True)
+
+
 def read_folder(
     console: Console,
     folder: Path,
-    labels: Path | None,
-    target: str,
-    form: TextFormat,
-    id: str | None,
+    inputs: Inputs,
+    labelled: FolderLabels,
     encoder: str,
     out: Path,
 ) -> Source:
@@ -131,23 +171,15 @@ def read_folder(
 
     Args:
         console: shows the progress.
-        folder: the folder; without a file of labels, the folders in it are the classes.
-        labels: a table of labels, one of whose columns holds the pictures' paths from the folder; None for no file.
-        target: the column of the labels.
-        form: of the table, if it is a text file.
-        id: the column of the paths; None to find it.
+        folder: the folder.
+        inputs: its pictures.
+        labelled: the table of their labels.
         encoder: name of the encoder.
         out: file for the features. Those that are there already are kept.
     """
-    inputs = Inputs.of_folder(folder)
-    if labels is None:
-        frame, reading = accounted(by_class(inputs, target))
-        id = PATH
-    else:
-        text = [target, *([] if id is None else [id])]
-        frame, reading = read_accounted(labels, "target_file", text=text, classes=[target], form=form)
+    frame, reading, id, of_file = labelled
     features, lost, unread = encoded(console, inputs, encoder, out)
-    if lost and labels is not None:
+    if lost and of_file:
         what = f"a table of pictures that can be read in {folder}"
         raise ValueError(expected("target_file", what, f"{len(lost):,} that cannot, such as {lost[0]}"))
     frame = frame[~frame[PATH].isin(lost)].reset_index(drop=True) if lost else frame
@@ -191,27 +223,24 @@ def read_new(
     table: Path,
     text: Collection[str],
     classes: Collection[str],
-    form: TextFormat,
-    embeddings: str | None,
-    encoder: str | None,
+    form: NewForm,
 ) -> Source:
     """Read new rows for a fitted model: a table, with embeddings in it or beside it, features, or pictures.
 
     Args:
         console: shows the progress.
-        fitted: the model. Its encoder is loaded only if it is the built-in one, or named by `encoder`: the name in a
-            file of somebody else may stand for anything.
+        fitted: the model. Its encoder is loaded only if it is the built-in one, or named by `form`: the name in a file
+            of somebody else may stand for anything.
         table: the file or folder.
         text: columns whose values stay text.
         classes: columns of classes.
-        form: of a text file.
-        embeddings: paths of files of features, with commas between; None for no such file.
-        encoder: name of the encoder of pictures; None for the built-in one.
+        form: of a text file, with the files of features and the encoder.
 
     Raises:
         ValueError: if they are features of another encoder.
     """
     width, id = fitted.columns.width, fitted.columns.id
+    embeddings, encoder = form.embeddings, form.encoder if isinstance(form, PredictForm) else None
     if not width:
         for option, given in (("embeddings", embeddings), ("encoder", encoder)):
             if given is not None:

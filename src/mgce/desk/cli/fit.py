@@ -19,13 +19,22 @@ from rich.text import Text as Plain
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.desk.cli.annotated import SeveralLabels, target_of, with_consensus
-from mgce.desk.cli.embedded import Source, files_of, files_of_encoder, files_of_features, read_folder, read_source
+from mgce.desk.cli.embedded import (
+    Source,
+    files_of,
+    files_of_encoder,
+    files_of_features,
+    folder_labels,
+    read_folder,
+    read_source,
+)
 from mgce.desk.cli.fit_files import FitFiles
 from mgce.desk.cli.fit_options import TARGET, Labels, Settings, Written
 from mgce.desk.cli.option_groups import grouped, typed
 from mgce.desk.cli.outputs import terminal, write_json
 from mgce.desk.cli.shared_options import TABLE, Form, parse_names
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
+from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.table_files import table_name
 from mgce.desk.files.text_tables import TextFormat
@@ -214,10 +223,9 @@ class _Input:
         """
         labels = self.labels
         if self.is_folder:
-            encoder = labels.encoder or BUILT_IN
-            return read_folder(
-                console, self.table, labels.target_file, plan.target, self.form, plan.id, encoder, features
-            )
+            inputs, encoder = Inputs.of_folder(self.table), labels.encoder or BUILT_IN
+            labelled = folder_labels(inputs, labels.target_file, plan.target, self.form, plan.id)
+            return read_folder(console, self.table, inputs, labelled, encoder, features)
         classes = [plan.target] if several is None else several.columns
         named = [name for name in (plan.id, plan.groups, *plan.text, *plan.category) if name is not None]
         return read_source(self.table, [*classes, *named], classes, self.form, labels.embeddings, plan.id)

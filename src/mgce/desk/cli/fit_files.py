@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,16 +27,16 @@ from mgce.desk.tables.listing import suspects_csv
 from mgce.desk.tables.suspects_report import WORST
 
 
+class Change(NamedTuple):
+    """What is changed in a table: rows to remove by number, and new labels by row number in the column `target`."""
+
+    rows: Collection[int]
+    labels: Mapping[int, str]
+    target: str
+
+
 def changed_table(
-    table: Path,
-    frame: pd.DataFrame,
-    rows: Collection[int],
-    labels: Mapping[int, str],
-    target: str,
-    out: Path,
-    form: TextFormat,
-    *,
-    formulas: bool,
+    table: Path, frame: pd.DataFrame, change: Change, out: Path, form: TextFormat, *, formulas: bool
 ) -> tuple[bytes, list[str]]:
     """Return a file's content: the table with some rows removed and some labels changed.
 
@@ -44,23 +44,24 @@ def changed_table(
     again, all other cells stay exactly as written in that file.
     """
     if out.suffix.lower() != ".csv":
-        return to_table_file(_changed_frame(frame, rows, labels, target), out, sheet=form.sheet), []
+        return to_table_file(_changed_frame(frame, change), out, sheet=form.sheet), []
     if table.is_dir() or not is_text_file(table):
-        changed = _changed_frame(frame, rows, labels, target)
+        changed = _changed_frame(frame, change)
         as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
     else:
-        as_they_are, safe = (text_changed(table, form, rows, (target, labels), formulas=raw) for raw in (True, False))
+        labels = change.target, change.labels
+        as_they_are, safe = (text_changed(table, form, change.rows, labels, formulas=raw) for raw in (True, False))
     if formulas or safe == as_they_are:
         return as_they_are, []
     what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
     return safe, [f"In {out}, {what}. --formulas leaves them as they are."]
 
 
-def _changed_frame(frame: pd.DataFrame, rows: Collection[int], labels: Mapping[int, str], target: str) -> pd.DataFrame:
+def _changed_frame(frame: pd.DataFrame, change: Change) -> pd.DataFrame:
     """Return the table with some rows removed and labels changed; the type of the label column is kept if possible."""
-    if labels:
-        frame = frame.assign(**{target: _relabelled(frame[target], labels)})
-    return frame.drop(index=list(rows))
+    if change.labels:
+        frame = frame.assign(**{change.target: _relabelled(frame[change.target], change.labels)})
+    return frame.drop(index=list(change.rows))
 
 
 def _relabelled(column: pd.Series[Any], labels: Mapping[int, str]) -> pd.Series[Any]:
@@ -180,25 +181,23 @@ class FitFiles:
             formulas: whether to write cells as they are, even if a spreadsheet would run them.
         """
         notes = []
-        for path, rows, labels in self._changed(result):
+        for path, change in self._changed(result):
             cells = frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
-            content, marked = changed_table(
-                table, cells, rows, labels, result.plan.target, path, form, formulas=formulas
-            )
+            content, marked = changed_table(table, cells, change, path, form, formulas=formulas)
             write_files(path.parent, {path.name: content})
             notes += marked
         return notes
 
-    def _changed(self, result: TableFit) -> list[tuple[Path, list[int], Mapping[int, str]]]:
-        """Return for each changed table its path, the numbers of the rows to remove, and new labels by row number."""
-        changed: list[tuple[Path, list[int], Mapping[int, str]]] = []
+    def _changed(self, result: TableFit) -> list[tuple[Path, Change]]:
+        """Return for each changed table its path and what is changed."""
+        changed, target = [], result.plan.target
         labels: Mapping[int, str] = {} if result.checked is None else result.checked.labels
         dropped = [] if result.checked is None else result.checked.dropped
         if self.cleaned is not None:
             wrong = result.row_names.index[result.judgement.is_issue].tolist()
-            changed.append((self.cleaned, sorted({*wrong, *dropped}), labels))
+            changed.append((self.cleaned, Change(sorted({*wrong, *dropped}), labels, target)))
         if self.mended is not None:
-            changed.append((self.mended, dropped, labels))
+            changed.append((self.mended, Change(dropped, labels, target)))
         return changed
 
     def __str__(self) -> str:

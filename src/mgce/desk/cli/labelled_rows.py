@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from mgce._validation import expected
-from mgce.desk.cli.embedded import Source, read_new
+from mgce.desk.cli.embedded import NewForm, Source, read_new
+from mgce.desk.cli.shared_options import TABLE
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import left_out_copies, without_label
-from mgce.desk.files.table_files import read_accounted, require_column
+from mgce.desk.files.table_files import is_table, read_accounted, require_column
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.predictions import PREDICTION, LabelledPredictions, read_predictions
@@ -35,36 +37,54 @@ class LabelledRows:
     notes: list[str]
 
 
-def predicted_rows(
-    model: Path,
-    table: Path | None,
-    target: str | None,
-    by: str | None,
-    groups: str | None,
-    form: TextFormat,
-    embeddings: str | None,
-) -> LabelledRows:
+@dataclass(frozen=True)
+class Given:
+    """The arguments of `mgce certify`, and the options that name columns."""
+
+    model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")]
+    table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None
+    target: Annotated[str | None, typer.Option(help="Column with the labels [that of mgce fit].")] = None
+    prediction: Annotated[
+        str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
+    ] = None
+    by: Annotated[
+        str | None,
+        typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
+    ] = None
+    groups: Annotated[
+        str | None, typer.Option(help="Column of group names: rows of one group depend on one another.")
+    ] = None
+
+    @property
+    def rows_file(self) -> Path:
+        """The file with the rows."""
+        return self.table or self.model
+
+    @property
+    def named(self) -> list[str]:
+        """The columns of parts and groups, which contain names, so they are read as text."""
+        return [name for name in (self.by, self.groups) if name is not None]
+
+    def rows(self, form: NewForm) -> LabelledRows:
+        """Return the labelled rows with the predictions of the model, or with those in their table."""
+        return given_predictions(self, form) if is_table(self.model) else predicted_rows(self, form)
+
+
+def predicted_rows(given: Given, form: NewForm) -> LabelledRows:
     """Read a model and a table; return the labelled rows with the model's predictions, each set of copies once.
 
-    The columns of parts and groups contain names, so they are read as text.
-
     Args:
-        model: the file of the model.
-        table: the file of the table.
-        target: the column of the labels; None for that of the model.
-        by: the column of the parts, if there is one.
-        groups: the column of the groups, if there is one.
-        form: of a text file.
-        embeddings: paths of files of features, with commas between; None for no such file.
+        given: the files and columns; without `target`, the labels are in the column of the model's.
+        form: of a text file, with the files of features.
     """
-    if table is None:
+    if given.table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
-    fitted = TableModel.load(model).with_target(target)
+    fitted = TableModel.load(given.model).with_target(given.target)
     # A column of parts or groups that is a feature too is read as the model has it.
-    named = [name for name in _given(by, groups) if name not in fitted.columns.kinds]
+    named = [name for name in given.named if name not in fitted.columns.kinds]
     classes = [fitted.columns.target, *named]
     text = [*fitted.columns.text, *named]
-    source = read_new(Terminal(quiet=True), fitted, table, text, classes, form, embeddings, None)
+    source = read_new(Terminal(quiet=True), fitted, given.table, text, classes, form)
     frame = source.frame
     fitted.require_room(len(frame))
     notes = source.all_notes
@@ -73,7 +93,7 @@ def predicted_rows(
     if frame.empty:
         raise ValueError(expected(fitted.columns.target, "a column with labels", "none"))
     n_labelled = len(frame)
-    first, clusters = _distinct(frame, fitted.columns.select(frame), labels, named, groups)
+    first, clusters = _distinct(frame, fitted.columns.select(frame), labels, named, given.groups)
     frame, labels = frame.iloc[first], labels.iloc[first]
     selected = fitted.columns.select(frame)
     notes += [
@@ -87,34 +107,21 @@ def predicted_rows(
     return LabelledRows(frame, fitted.labelled_predictions(selected, labels), clusters, notes)
 
 
-def given_predictions(
-    path: Path,
-    table: Path | None,
-    target: str | None,
-    prediction: str | None,
-    by: str | None,
-    groups: str | None,
-    form: TextFormat,
-) -> LabelledRows:
+def given_predictions(given: Given, form: TextFormat) -> LabelledRows:
     """Read predictions and labels from one table.
 
     Args:
-        path: the file.
-        table: a second table, which must be left out.
-        target: the column of the labels.
-        prediction: the column of the predicted classes; None for that of `mgce predict`.
-        by: the column of the parts, if there is one.
-        groups: the column of the groups, if there is one.
+        given: the file and the columns; the predicted classes are in that of `mgce predict` if it names no other.
         form: of a text file.
     """
-    if table is not None:
-        raise ValueError(expected("table", "left out where the first file is a table of predictions", str(table)))
-    if target is None:
+    if given.table is not None:
+        raise ValueError(expected("table", "left out where the first file is a table of predictions", str(given.table)))
+    if given.target is None:
         raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
-    text = [target, prediction or PREDICTION, *_given(by, groups)]
-    source = Source(*read_accounted(path, "predictions", text=text, classes=text, form=form))
-    predictions = read_predictions(source.frame, target, prediction)
-    clusters = None if groups is None else group_names(column_of(source.frame, groups, "groups"))
+    text = [given.target, given.prediction or PREDICTION, *given.named]
+    source = Source(*read_accounted(given.model, "predictions", text=text, classes=text, form=form))
+    predictions = read_predictions(source.frame, given.target, given.prediction)
+    clusters = None if given.groups is None else group_names(column_of(source.frame, given.groups, "groups"))
     return LabelledRows(source.frame, predictions, clusters, source.all_notes)
 
 
@@ -122,10 +129,6 @@ def column_of(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
     """Return the column of this name; if there is none, raise an error that names the option."""
     require_column(frame, name, option)
     return frame[name]
-
-
-def _given(*names: str | None) -> list[str]:
-    return [name for name in names if name is not None]
 
 
 def _distinct(

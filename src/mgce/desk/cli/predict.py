@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -11,18 +12,40 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import expected
-from mgce.desk.cli.embedded import EMBEDDINGS, files_of, files_of_encoder, files_of_features, read_new
+from mgce.desk.cli.embedded import PredictForm, files_of, files_of_encoder, files_of_features, read_new
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
-from mgce.desk.cli.shared_options import TABLE, Form
+from mgce.desk.cli.shared_options import TABLE
 from mgce.desk.columns.kinds import unlike_their_column
-from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.table_files import frame_as_written, is_table, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.tables.model import TableModel, predictions_frame
 
 DIGITS = 6  # significant digits of probabilities in a CSV file
+
+
+@dataclass(frozen=True)
+class Result:
+    """The options on the table of predictions."""
+
+    out: Annotated[
+        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [TABLE's name-predictions.csv].")
+    ] = None
+    keep_columns: Annotated[
+        bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
+    ] = False
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False
+    clean_probs: Annotated[
+        bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
+    ] = False
+    sets: Annotated[
+        bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
+    ] = False
+    formulas: Annotated[
+        bool,
+        typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
+    ] = False
 
 
 @grouped
@@ -36,28 +59,8 @@ def predict(
             "pictures."
         ),
     ],
-    out: Annotated[
-        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [TABLE's name-predictions.csv].")
-    ] = None,
-    keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
-    ] = False,
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False,
-    clean_probs: Annotated[
-        bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
-    ] = False,
-    sets: Annotated[
-        bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
-    ] = False,
-    formulas: Annotated[
-        bool,
-        typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
-    ] = False,
-    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None,
-    encoder: Annotated[
-        str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")
-    ] = None,
-    form: Form,
+    asked: Result,
+    form: PredictForm,
     json_file: Json = None,
     quiet: Quiet = False,
 ) -> None:
@@ -68,23 +71,25 @@ def predict(
     labels as noisy as those of the training rows. In a CSV file, an id or class that begins like a spreadsheet formula
     (=, +, -, @) and is not a number gets an apostrophe in front.
     """
-    out = out or Path(f"{table_name(table)}-predictions.csv")
-    read = [model, *files_of(table), *files_of_features(embeddings), *files_of_encoder(encoder)]
+    out = asked.out or Path(f"{table_name(table)}-predictions.csv")
+    read = [model, *files_of(table), *files_of_features(form.embeddings), *files_of_encoder(form.encoder)]
     check_outputs({"out": out, "json": json_file}, read)
     check_table("out", out)
     fitted = TableModel.load(model)
     console = terminal(json_file, quiet)
-    source = read_new(console, fitted, table, fitted.columns.text, (), form, embeddings, encoder)
+    source = read_new(console, fitted, table, fitted.columns.text, (), form)
     frame = source.frame
     fitted.require_room(len(frame))
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
-    result = predictions_frame(fitted, predictions, names, every_class=probabilities, sets=sets, clean=clean_probs)
-    if keep_columns:
+    result = predictions_frame(
+        fitted, predictions, names, every_class=asked.probabilities, sets=asked.sets, clean=asked.clean_probs
+    )
+    if asked.keep_columns:
         result = _beside(result, _other_columns(table, frame, fitted, out, form))
-    digits = None if keep_columns else DIGITS
-    write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=formulas)})
+    digits = None if asked.keep_columns else DIGITS
+    write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=asked.formulas)})
     notes = [
         *source.all_notes,
         *unlike_their_column(frame, selected, fitted.columns.kinds),
@@ -94,9 +99,9 @@ def predict(
     unsure = int((predictions.p.max(1) < 0.5).sum())
     found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, found)
-    if clean_probs:
+    if asked.clean_probs:
         console.print(str(fitted.right_labels))
-    if sets:
+    if asked.sets:
         console.print(str(fitted.sets))
     console.print_notes(notes)
     console.print(_summary(counts, out, unsure))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
+from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.review.decision_file import ON_LOOKS, saved_as
@@ -19,18 +21,27 @@ from mgce.desk.review.suspect_file import PICTURE, Suspect, read_suspects
 ENDING = ".suspects"
 
 
-def review(
-    suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
-    most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000,
-    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100,
+@dataclass(frozen=True)
+class Asked:
+    """The options on the rows of the page, and on what it shows of them."""
+
+    most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000
+    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100
     image: Annotated[
         str | None,
         typer.Option(
             help="Column with image files, relative to the folder of the file of suspects [the column "
             f"{PICTURE} of small pictures, which mgce fit writes for a folder]."
         ),
-    ] = None,
-    text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None,
+    ] = None
+    text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None
+
+
+@grouped
+def review(
+    *,
+    suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
+    asked: Asked,
     quiet: Quiet = False,
     out: Annotated[Path | None, typer.Option(help="File for the page [NAME.review.html].")] = None,
 ) -> None:
@@ -41,31 +52,33 @@ def review(
     it is closed, and the page saves them as NAME.decisions.csv for `mgce fit --checked`. Rows drawn at random are mixed
     in and not marked: they yield bounds on the errors of the model, and on the labels that are still wrong.
     """
-    check_count("suspects", most, minimum=0)
-    check_count("random", random, minimum=0)
+    check_count("suspects", asked.most, minimum=0)
+    check_count("random", asked.random, minimum=0)
     name = suspects.name.removesuffix(".csv").removesuffix(ENDING)
     check_outputs({"out": out or suspects.parent / f"{name}.review.html"}, [suspects])
     every = read_suspects(suspects)
-    for option, column in (("image", image), ("text", text)):
+    for option, column in (("image", asked.image), ("text", asked.text)):
         check_column(option, column, every)
-    shown = chosen(every, most, random)
+    shown = chosen(every, asked.most, asked.random)
     if not shown:
         raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
     cells = [dict(one.suspect.cells) for one in shown]
-    column = image or PICTURE
+    column = asked.image or PICTURE
     check_outputs({"out": out}, [suspects.parent / every[column] for every in cells if column in every])
-    if image is not None:
-        pictures = read_pictures(shown, image, suspects.parent)
+    if asked.image is not None:
+        pictures = read_pictures(shown, asked.image, suspects.parent)
     else:
         pictures = small_pictures(shown, suspects.parent)
     page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
     decisions = saved_as(name, sum(one.is_checked for one in every))
-    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=text, pictures=pictures)})
+    write_files(
+        page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=asked.text, pictures=pictures)}
+    )
     old = (
         f" {kept} is kept: if you have decided on rows there, open it too and save its decisions. `--checked` accepts "
         "several files, separated by commas."
     )
-    counts = _counts(every, len(shown), most, random)
+    counts = _counts(every, len(shown), asked.most, asked.random)
     Terminal(quiet=quiet).print(
         f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
         f"{decisions}.{old if kept else ''} {ON_LOOKS}"

@@ -64,7 +64,7 @@ def embed(
                 encoder.encode(inputs.items[:1])  # which raises an error
             names = [name for name, there in zip(inputs.names, read, strict=True) if there]
             rows = (block[~np.isnan(block).all(1)] for block in map(_block, blocks))
-            write_features(out, rows, (len(names), encoder.card.width), dtype, names, encoder.card, content)
+            write_features(out, rows, dtype, names, encoder.card, content)
     except BlockingIOError:
         raise ValueError(expected("out", "a file that no other command writes now", str(out))) from None
     shutil.rmtree(parts.parent, ignore_errors=True)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._validation import expected, not_installed
 from mgce.desk.files.images import ImageFiles
 from mgce.features.card import PICTURES, Card, checksum_of
 
@@ -71,11 +71,20 @@ class Encoder:
         return [files[number][0] for number in range(len(items))]
 
 
-def of_module(
-    name: str, kind: str, model: torch.nn.Module, preprocessing: str, prepare: Any, embed: Any, probe: Any
-) -> Encoder:
-    """Return the encoder of a network, which is set to evaluation; the width is that of the features of `probe`."""
+def of_module(name: str, kind: str, model: torch.nn.Module, preprocessing: str, prepare: Any, embed: Any) -> Encoder:
+    """Return the encoder of a network, which is set to evaluation; the width is that of the features of an example."""
     model.eval().requires_grad_(False)
     with torch.inference_mode():
-        width = int(torch.as_tensor(embed([prepare(probe)])).shape[1])
+        width = int(torch.as_tensor(embed([prepare(_example(kind))])).shape[1])
     return Encoder(Card(name, kind, checksum_of(model), preprocessing, width), prepare, embed)
+
+
+def _example(kind: str) -> Any:
+    """Return a small picture, or a text."""
+    if kind != PICTURES:
+        return "a text"
+    try:
+        from PIL import Image
+    except ModuleNotFoundError as error:
+        raise ImportError(not_installed("Encoders of pictures need", "Pillow", "images")) from error
+    return Image.new("RGB", (8, 8))

@@ -103,7 +103,7 @@ def _built_in(source: str, kind: str, device: str, dtype: torch.dtype) -> Encode
         return torch.as_tensor(model.extract_features(pixels).mean((2, 3)))
 
     prepare = CentralSquare(SIZE)
-    return of_module(BUILT_IN, PICTURES, model, f"{prepare}; {MEAN_OF_MAP}", prepare, embed, _probe())
+    return of_module(BUILT_IN, PICTURES, model, f"{prepare}; {MEAN_OF_MAP}", prepare, embed)
 
 
 def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
@@ -121,7 +121,7 @@ def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
 
     shown = ", ".join(f"{key} {settings[key]}" for key in sorted(settings))
     name = _short(source, TIMM)
-    return of_module(name, PICTURES, model, f"{shown}; pooled", lambda one: transform(upright(one)), embed, _probe())
+    return of_module(name, PICTURES, model, f"{shown}; pooled", lambda one: transform(upright(one)), embed)
 
 
 def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
@@ -145,7 +145,7 @@ def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> En
 
         settings = reader.to_dict()
         shown = ", ".join(f"{key} {settings[key]}" for key in sorted(settings) if "processor" not in key)
-        return of_module(name, kind, model, f"{shown}; mean over places", upright, embed_pictures, _probe())
+        return of_module(name, kind, model, f"{shown}; mean over places", upright, embed_pictures)
     text_features = getattr(model, "get_text_features", model)
     # A tokenizer without a limit states 1e30 tokens, and a network without one no number.
     most = min(reader.model_max_length, getattr(model.config, "max_position_embeddings", reader.model_max_length))
@@ -155,7 +155,7 @@ def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> En
         return _pooled(text_features(**tokens), tokens["attention_mask"])
 
     shown = f"{type(reader).__name__}, at most {most} tokens; mean over tokens"
-    return of_module(name, kind, model, shown, str, embed_texts, "a text")
+    return of_module(name, kind, model, shown, str, embed_texts)
 
 
 def _pooled(output: Any, mask: Tensor | None = None) -> Tensor:
@@ -182,21 +182,12 @@ def _sentences(source: str, kind: str, device: str, dtype: torch.dtype) -> Encod
         return model.encode(batch, batch_size=len(batch), convert_to_tensor=True, show_progress_bar=False)
 
     shown = f"its own, at most {model.max_seq_length} tokens"
-    return of_module(_short(source, SENTENCES), TEXTS, model, shown, str, embed, "a text")
+    return of_module(_short(source, SENTENCES), TEXTS, model, shown, str, embed)
 
 
 def _other(library: str) -> str:
     """Return the message for a library that no extra of this package brings."""
     return f"Encoders of {library} need that library, which is not installed: run `pip install {library}`."
-
-
-def _probe() -> Any:
-    """Return a picture, by which the width of the features is found."""
-    try:
-        from PIL import Image
-    except ModuleNotFoundError as error:
-        raise ImportError(not_installed("Encoders of pictures need", "Pillow", "images")) from error
-    return Image.new("RGB", (8, 8))
 
 
 LOADERS: dict[str, Callable[[str, str, str, torch.dtype], Encoder]] = {
