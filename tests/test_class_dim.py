@@ -8,8 +8,8 @@ import torch
 from every_loss import FUNCTIONS, MODULES
 from mgce import MGCELoss, functional
 from mgce.losses import MinimaxLink, TemperatureScaling
-from mgce.losses.clipped import ClippedLogits
 from mgce_lab.losses import TemperedSoftmax
+from mgce_lab.losses.clipped import ClippedLogits
 
 K = 5
 LOGITS = torch.randn(2, K, 3, 4, generator=torch.Generator().manual_seed(0))

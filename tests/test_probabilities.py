@@ -8,6 +8,7 @@ import torch
 
 from mgce import functional, metrics, risk, sets
 from mgce._validation import sum_tolerance
+from mgce_lab.losses import clip_logits
 
 N, K = 60, 4
 LOGITS = 2 * torch.randn(N, K, generator=torch.Generator().manual_seed(0))
@@ -58,7 +59,7 @@ OF_LOGITS = {
     "worst_case_probs": lambda f: functional.worst_case_probs(f, beta=2.0),
     "normalizer": lambda f: functional.normalizer(f, beta=2.0),
     "normalized_logits": lambda f: functional.normalized_logits(f, beta=2.0),
-    "clip_logits": lambda f: functional.clip_logits(f, inverse_norm=1.0),
+    "clip_logits": lambda f: clip_logits(f, inverse_norm=1.0),
     "forward_corrected_logits": lambda f: functional.forward_corrected_logits(f, 0.9 * EYE + 0.025, beta=2.0),
 }
 
@@ -71,6 +72,7 @@ def taken_by(value):
 
 def test_every_public_function_of_probabilities_or_logits_is_in_a_table():
     public = {name: getattr(room, name) for room in (functional, metrics, risk, sets) for name in room.__all__}
+    public["clip_logits"] = clip_logits
     found = {name for name, value in public.items() if taken_by(value) & {"probs", "h", "p", "logits"}}
     assert found == {*OF_ARRAYS, *OF_TENSORS, *ROUNDED, *OF_LOGITS}
 

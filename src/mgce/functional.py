@@ -9,7 +9,6 @@ from mgce.link.probs import worst_case_to_minimax as worst_case_to_minimax
 from mgce.losses import agce_loss as agce_loss
 from mgce.losses import nce_loss as nce_loss
 from mgce.losses import rce_loss as rce_loss
-from mgce.losses.clipped import clip_logits as clip_logits
 from mgce.losses.forward import forward_corrected_logits as forward_corrected_logits
 from mgce.losses.functional import alpha_loss as alpha_loss
 from mgce.losses.functional import gce_loss as gce_loss

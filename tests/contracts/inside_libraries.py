@@ -11,11 +11,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from contracts.robust_loss_contract import told
 from mgce import ForwardCorrection, GCELoss, LearnedForwardCorrection, MGCELoss, TrimmedLoss, robust_loss
-from mgce.losses import LogitClip, LogitScale, RCELoss, SumLoss
+from mgce.losses import LogitScale, RCELoss, SumLoss
 from mgce.losses.protocol import both_probs, link_of
 from mgce.losses.trimmed import RecentLosses
 from mgce.noise import symmetric
-from mgce_lab.losses import LOSSES, BiTemperedLoss
+from mgce_lab.losses import LOSSES, BiTemperedLoss, LogitClip
 
 K, D, N = 3, 4, 12
 GENERATOR = torch.Generator().manual_seed(0)

@@ -9,8 +9,9 @@ from torch import nn
 
 import mgce
 from mgce import GCELoss, LinearMGCELoss, MGCELoss, functional
-from mgce.losses import LogitClip, MinimaxLink, NCELoss
+from mgce.losses import MinimaxLink, NCELoss
 from mgce.losses.base import Loss
+from mgce_lab.losses import LogitClip
 
 LOGITS = torch.randn(6, 4)
 TARGET = torch.tensor([0, 1, 2, 3, 0, 1])

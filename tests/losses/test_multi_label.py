@@ -9,8 +9,9 @@ from torch.nn import functional as F
 
 from mgce import ForwardCorrection, GCELoss, LinearMGCELoss, MGCELoss, MultiLabelLoss, TrimmedLoss, robust_loss
 from mgce.functional import mgce_loss
-from mgce.losses import LogitClip, MinimaxLink
+from mgce.losses import MinimaxLink
 from mgce.losses.protocol import both_probs, link_of, with_reduction
+from mgce_lab.losses import LogitClip
 
 CE = nn.CrossEntropyLoss
 SHAPES = [(), (6,), (6, 1), (6, 4), (2, 3, 5, 5)]

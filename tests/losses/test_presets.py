@@ -10,10 +10,21 @@ from torch.nn import functional as F
 
 from contracts.robust_loss_contract import told
 from mgce import MGCELoss, robust_loss
-from mgce.functional import agce_loss, clip_logits, gce_loss, linear_mgce_loss, mgce_loss, minimax_probs, nce_loss
+from mgce.functional import agce_loss, gce_loss, linear_mgce_loss, mgce_loss, minimax_probs, nce_loss
 from mgce.loop.recipes import RECIPES
-from mgce.losses import LogitClip, LogitScale, MinimaxLink
-from mgce_lab.losses import DATA, LOSSES, NAMED, TemperedSoftmax, amse_loss, epsilon_softmax_loss, nnce_loss, preset
+from mgce.losses import LogitScale, MinimaxLink
+from mgce_lab.losses import (
+    DATA,
+    LOSSES,
+    NAMED,
+    LogitClip,
+    TemperedSoftmax,
+    amse_loss,
+    clip_logits,
+    epsilon_softmax_loss,
+    nnce_loss,
+    preset,
+)
 
 LOGITS, TARGET = torch.randn(9, 4, generator=torch.Generator().manual_seed(0)), torch.arange(9) % 4
 P = LOGITS.double().softmax(-1).gather(1, TARGET[:, None])[:, 0]

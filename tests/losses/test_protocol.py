@@ -13,8 +13,9 @@ import mgce
 from contracts.inside_libraries import MADE, X, Y, network, taken_up
 from mgce import GCELoss, LinearMGCELoss, MGCELoss
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.losses import LogitClip, LogitScale, NCELoss, RCELoss, SumLoss, protocol
+from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss, protocol
 from mgce.losses.protocol import both_probs, evaluating, link_of, with_reduction
+from mgce_lab.losses import LogitClip
 
 LOGITS = network()(X).detach()
 EVERY = pytest.mark.parametrize("name", MADE)

@@ -6,9 +6,9 @@ from scipy.optimize import minimize_scalar
 from torch.nn import functional as F
 
 from mgce import GCELoss, LinearMGCELoss, MGCELoss, TrimmedLoss, robust_loss
-from mgce.functional import clip_logits, mgce_loss, minimax_probs, worst_case_probs
-from mgce.losses import LogitClip, LogitScale, TemperatureScaling
-from mgce_lab.losses import BiTemperedLoss
+from mgce.functional import mgce_loss, minimax_probs, worst_case_probs
+from mgce.losses import LogitScale, TemperatureScaling
+from mgce_lab.losses import BiTemperedLoss, LogitClip, clip_logits
 
 
 def sample(beta, temperature, n=4000, k=4):

@@ -13,9 +13,10 @@ from torch.nn import functional as F
 from mgce import ForwardCorrection, GCELoss, MGCELoss, TrimmedLoss, robust_loss
 from mgce.functional import minimax_probs
 from mgce.kernels import cpu_library
-from mgce.losses import LogitClip, LogitScale, NCELoss, RCELoss, SumLoss
+from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.losses.trimmed import RecentLosses
 from mgce.noise import symmetric
+from mgce_lab.losses import LogitClip
 
 K = 4
 CE = nn.CrossEntropyLoss

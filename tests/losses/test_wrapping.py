@@ -8,10 +8,10 @@ from torch.nn import functional as F
 
 from contracts.loss_contract import K
 from mgce import ForwardCorrection, LinearMGCELoss, MGCELoss, TrimmedLoss
-from mgce.functional import clip_logits, minimax_probs, worst_case_probs
-from mgce.losses import LogitClip, LogitScale, NCELoss, RCELoss, SumLoss
+from mgce.functional import minimax_probs, worst_case_probs
+from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.noise import symmetric
-from mgce_lab.losses import BiTemperedLoss
+from mgce_lab.losses import BiTemperedLoss, LogitClip, clip_logits
 
 CE = nn.CrossEntropyLoss
 LOGITS, TARGET = torch.randn(9, K, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.arange(9) % K

@@ -6,9 +6,10 @@ import torch
 from scipy.special import softmax
 
 from mgce import ForwardCorrection, GCELoss, MGCELoss
-from mgce.losses import LogitClip, LogitScale
+from mgce.losses import LogitScale
 from mgce.metrics.evaluation import both_outputs, evaluate, pool, rank_classes
 from mgce.noise import symmetric
+from mgce_lab.losses import LogitClip
 
 MEASURES = ("accuracy", "ece_h", "sce_h", "ece_p", "sce_p")
 

@@ -5,7 +5,6 @@ from typing import Any
 
 _NAMES = {  # by the module that defines them
     "bootstrapped": ("SoftBootstrapLoss",),
-    "clipped": ("LogitClip",),
     "early_learning": ("ELRLoss",),
     "forward": ("ForwardCorrection",),
     "learned_forward": ("LearnedForwardCorrection",),

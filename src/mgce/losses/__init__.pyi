@@ -2,7 +2,6 @@
 from torch import Tensor
 
 from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
-from mgce.losses.clipped import LogitClip as LogitClip
 from mgce.losses.early_learning import ELRLoss as ELRLoss
 from mgce.losses.forward import ForwardCorrection as ForwardCorrection
 from mgce.losses.learned_forward import LearnedForwardCorrection as LearnedForwardCorrection

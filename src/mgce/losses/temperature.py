@@ -151,7 +151,7 @@ def _matched(criterion: nn.Module) -> tuple[nn.Module, MinimaxLink]:
     check_loss("criterion", criterion)
     link: nn.Module = link_of(criterion)
     before: nn.Module = nn.Identity()
-    if isinstance(link, nn.Sequential):  # of LogitClip
+    if isinstance(link, nn.Sequential):  # of a loss that clips its logits
         before, link = link[:-1], link[-1]
     elif isinstance(link, ScaledLink):
         link = link.link

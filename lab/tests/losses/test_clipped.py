@@ -7,9 +7,8 @@ from torch.nn import functional as F
 
 from contracts.robust_loss_contract import RobustLossContract, softmax
 from mgce import GCELoss, MGCELoss
-from mgce.functional import clip_logits, mgce_loss
-from mgce.losses import LogitClip
-from mgce_lab.losses import unhinged_loss
+from mgce.functional import mgce_loss
+from mgce_lab.losses import LogitClip, clip_logits, unhinged_loss
 
 
 class TestLogitClip(RobustLossContract):
