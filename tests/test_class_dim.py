@@ -23,7 +23,7 @@ GIVEN = {
 }
 PROBABILITIES = ("probs", "h", "p")  # the names of arguments that are no logits
 # One has features and not classes in its last dimension, the other takes rows (N, k) alone.
-WITHOUT_DIM = {"linear_mgce_loss", "vocab_parallel_mgce_loss"}
+WITHOUT_DIM = {"linear_mgce_loss"}
 PARAMETERS = {name: inspect.signature(function).parameters for name, function in FUNCTIONS.items()}
 LINKS = {
     "MinimaxLink": MinimaxLink,
@@ -92,5 +92,5 @@ def test_a_module_has_the_hyperparameters_and_defaults_of_its_function(name, mod
 
 def test_every_loss_that_is_a_function_has_a_module():
     losses = {name for name in FUNCTIONS if name.endswith("_loss")}
-    # The alpha-loss is of probabilities; the last is for groups of processes.
-    assert set(modules_of_functions()) == losses - {"alpha_loss", "vocab_parallel_mgce_loss"}
+    # The alpha-loss is of probabilities.
+    assert set(modules_of_functions()) == losses - {"alpha_loss"}

@@ -356,7 +356,7 @@ CASES = {
     **{
         name: loss_function(name)
         for name in every_loss.FUNCTIONS
-        if name.endswith("_loss") and not name.startswith(("alpha", "linear", "vocab"))
+        if name.endswith("_loss") and not name.startswith(("alpha", "linear"))
     },
     **{name: indexed_loss(every_loss.MODULES[name]) for name in INDEXED},
     **{
@@ -408,11 +408,9 @@ NO_ROWS = {
 }
 # They are tested where their tests are: a group of processes, and what `mgce fit` does.
 ELSEWHERE = {
-    "vocab_parallel_mgce_loss": "tests/losses: rows one by one, as mgce_loss, but in several processes",
     "fit": "tests/tables",
     "predict": "row by row: tests/tables",
     "review": "tests/desk/review/test_sheet.py",
-    "fit_shards": "tests/estimators/test_shards.py: folds follow the order of the rows",
     "train": "lab/tests/images/test_image_fit.py",
     "embed": "row by row: tests/desk/encoders/test_embedding.py",
     "clean": "tests/desk/cli/test_clean.py",

@@ -14,6 +14,5 @@ from mgce.losses.functional import alpha_loss as alpha_loss
 from mgce.losses.functional import gce_loss as gce_loss
 from mgce.losses.functional import mgce_loss as mgce_loss
 from mgce.losses.linear import linear_mgce_loss as linear_mgce_loss
-from mgce.losses.vocab_parallel import vocab_parallel_mgce_loss as vocab_parallel_mgce_loss
 
 __all__ = sorted(name for name, value in globals().items() if callable(value) and not name.startswith("_"))

@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader
 
 from mgce.desk.encoders.pictures import upright
 from mgce.desk.files import images
-from mgce_lab.data import image_folders, load_images
+from mgce_lab.data import image_folders, image_sets, load_images
 
 
 def draw(path, grey, mode="RGB"):
@@ -55,9 +55,9 @@ def test_files_take_a_transform_and_other_labels_and_make_batches(tmp_path, tiny
 
 def test_the_checksum_is_of_names_pixels_and_labels(tmp_path, tiny_imagenet):
     files = load_images("tiny_imagenet", data_dir=tmp_path)
-    part = images.Images(np.zeros((2, 1, 3, 3), np.uint8), np.array([0, 1]))
+    part = image_sets.Images(np.zeros((2, 1, 3, 3), np.uint8), np.array([0, 1]))
     assert len(part) == 2
-    memory = images.ImageDataset("some", ("a", "b"), part, part)
+    memory = image_sets.ImageDataset("some", ("a", "b"), part, part)
     paths = files.train.paths
     others = [
         *(replace(data, name="other") for data in (files, memory)),

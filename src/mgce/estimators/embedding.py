@@ -2,21 +2,17 @@ r"""Classifier on embeddings with doubtful labels: heads with robust losses, the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Integral
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils import check_random_state
 from torch import nn
 
-from mgce._arrays import sorted_classes
 from mgce._threads import threads_for
-from mgce._validation import expected
-from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single, class_factors
+from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.directions import (
     Coordinates,
     Directions,
@@ -27,7 +23,6 @@ from mgce.estimators.directions import (
 )
 from mgce.estimators.embedding_heads import Search, fitted_heads, folds
 from mgce.estimators.parameters import Interval, checked
-from mgce.estimators.shards import shard_coordinates
 
 CHUNK_ROWS = 8192  # rows predicted at once: 4,096 columns of them are 268 MB in float64
 
@@ -121,50 +116,6 @@ class MGCEEmbeddingClassifier(RobustClassifier):
             oof = self._search(directions, space, target, single)
         self.oof_proba_ = np.full((len(index), self.classes_.size), np.nan)
         self.oof_proba_[order[kept]] = oof
-        return self
-
-    @checked
-    def fit_shards(self, shards: Sequence[str | Path], y: Any, *, jobs: int | None = None) -> MGCEEmbeddingClassifier:
-        """Choose and fit the heads to rows in several files, whose features are never in memory together.
-
-        Each file is read three times: for means and deviations, for the Gram matrix, and to be projected on its
-        eigenvectors. The projected rows, at most n d numbers of 4 bytes, come into memory; the heads are fitted there.
-        The files are read by joblib: `joblib.parallel_config("dask")` reads them on a Dask cluster whose workers see
-        them. Folds follow the order of the rows, so they are others than those of :meth:`fit`.
-
-        Args:
-            shards: files of features, of one width: .npy, which are read by blocks, or .npz, .parquet or .safetensors.
-            y: labels of the rows of all files, in the order of the files, shape (n,), of at least 2 classes.
-            jobs: files read at a time; None for what `joblib.parallel_config` says, or else one.
-
-        Returns:
-            self.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
-            ValueError: if files, labels or a parameter are not as described.
-
-        Example:
-            >>> from tempfile import TemporaryDirectory
-            >>> from sklearn.datasets import load_digits
-            >>> X, y = load_digits(return_X_y=True)
-            >>> with TemporaryDirectory() as folder:
-            ...     shards = [f"{folder}/0.npy", f"{folder}/1.npy"]
-            ...     for path, rows in zip(shards, (X[:200], X[200:400])):
-            ...         np.save(path, rows)
-            ...     clf = MGCEEmbeddingClassifier(random_state=0).fit_shards(shards, y[:400])
-            >>> clf.score(X[400:], y[400:]) > 0.85
-            True
-        """
-        self.classes_, index = sorted_classes(column_or_1d(y))
-        class_factors(None, self.classes_, np.bincount(index))  # at least two classes
-        directions, space = shard_coordinates([Path(path) for path in shards], jobs)
-        n = len(space.rows)
-        if len(index) != n:
-            raise ValueError(expected("y", f"a label for each of {n:,} rows", f"{len(index):,} labels"))
-        self.n_features_in_ = len(space.axes)
-        with threads_for(4.0 * space.rows.size * self.classes_.size):
-            self.oof_proba_ = self._search(directions, space, index.astype(np.int64), np.ones(n, np.float32))
         return self
 
     def _search(self, directions: Directions, space: Coordinates, target: IntArray, weight: SingleArray) -> FloatArray:

@@ -8,7 +8,6 @@ root.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -17,7 +16,6 @@ from mgce import _validation
 from mgce.numerics.exponential import expm1
 
 Beta = float | Tensor  # a tensor has the shape of t, or broadcasts against it
-Reduce = Callable[[Tensor], Tensor]
 
 DEFAULT_BETA = 1.4  # the paper's default
 DEFAULT_GCE_BETA = 1 / 0.7  # GCE's default: q = 1 / beta = 0.7, as its authors, Zhang and Sabuncu, publish
@@ -33,11 +31,7 @@ CLEAR_RISE = 4
 SPLIT = 2.0**-22
 
 
-def _identity(sums: Tensor) -> Tensor:
-    return sums
-
-
-def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None = None) -> Tensor:
+def newton(x: Tensor, beta: Beta) -> Tensor:
     r"""Find the root t of the normalizer's equation by Newton's method on the beta-norm.
 
     Newton's method is applied to `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing, with a
@@ -48,44 +42,39 @@ def newton(x: Tensor, beta: Beta, *, reduce: Reduce = _identity, k: int | None =
     Args:
         x: logits minus their row maximum, shape (..., k) for k classes, float32 or float64; -inf masks a class.
         beta: a float in [1, inf], or a tensor that broadcasts against shape (...).
-        reduce: for classes that are distributed over processes, a function that adds the stacked sums of this process
-            to those of the other processes.
-        k: the number of all classes, if `x` has only the classes of this process.
 
     Returns:
         t, shape (...), within a few machine epsilons of the root, relative to max(1, |t|). A row that contains NaN or
         +inf, or only -inf, gives NaN.
     """
-    k = x.shape[-1] if k is None else k
     if not isinstance(beta, Tensor):
-        return _newton_infinite(x, reduce) if beta >= LARGEST_BETA else _newton_finite(x, beta, reduce, k)
+        return _newton_infinite(x) if beta >= LARGEST_BETA else _newton_finite(x, beta)
     finite, b = _finite(beta)
-    return torch.where(finite, _newton_finite(x, b, reduce, k), _newton_infinite(x, reduce))
+    return torch.where(finite, _newton_finite(x, b), _newton_infinite(x))
 
 
-def _newton_infinite(x: Tensor, reduce: Reduce) -> Tensor:
-    return -torch.log(reduce(_sum_of_shares(torch.exp(x)).unsqueeze(0)).squeeze(0))
+def _newton_infinite(x: Tensor) -> Tensor:
+    return -torch.log(_sum_of_shares(torch.exp(x)))
 
 
-def _newton_finite(x: Tensor, beta: Beta, reduce: Reduce, k: int) -> Tensor:
+def _newton_finite(x: Tensor, beta: Beta) -> Tensor:
     near = ~(x <= (-beta.unsqueeze(-1) if isinstance(beta, Tensor) else -beta))  # NaN is near, so that it reaches t
-    count, total = reduce(torch.stack([near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)])).unbind()
+    count, total = near.sum(-1).to(x.dtype), torch.where(near, x, 0).sum(-1)
     # Start on the right of the root: by Jensen's inequality the powers of the classes that may be in the support sum to
     # at least what they would if each of these had their mean logit, and of equal logits the root is known.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
     readable = _validation.is_concrete(t)
-    steps = proven_steps(k, beta, x.dtype) if readable else newton_steps(k, beta, x.dtype)
+    steps = (proven_steps if readable else newton_steps)(x.shape[-1], beta, x.dtype)
     low = torch.full_like(t, torch.finfo(t.dtype).min)
     for step in range(steps):
         w, h = powers(x, t, beta)
-        support, mass = reduce(torch.stack([w.sum(-1), _sum_of_shares(h)])).unbind()
-        excess, slope = _norm(support, mass, beta)
+        excess, slope = _norm(w.sum(-1), _sum_of_shares(h), beta)
         moved = torch.clamp(t - excess / slope, max=0)
         # The mean may be rounded to the left of the root, so the first step is free.
         if step > 0:
             moved, low = _guarded(t, moved, low)
         moves = _moves(t, moved, slope)
-        if readable and not bool(reduce(moves.any().to(x.dtype))):
+        if readable and not bool(moves.any()):
             return t
         t = torch.where(moves, moved, t)
     return t

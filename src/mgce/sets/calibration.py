@@ -190,8 +190,8 @@ class _Terms:
 
     def of(self, label: int) -> _Terms:
         """Return the terms of one class, whose rows have all been seen."""
-        one = [part[:, [label]] for part in (self.scores, self.weight, self.inverse)]
-        return _Terms(*one, np.zeros_like(self.unseen), self.alpha)
+        scores, weight, inverse = (part[:, [label]] for part in (self.scores, self.weight, self.inverse))
+        return _Terms(scores, weight, inverse, np.zeros_like(self.unseen), self.alpha)
 
     def at(self, q: float) -> FloatArray:
         """Return the terms `weight (1{score > q} - alpha)` for the threshold q, one for each row."""

@@ -16,9 +16,9 @@ def unhinged_scores(logits: Tensor, wanted: Wanted) -> Tensor:
     .. math:: \ell(f, y) = 1 - f_y + \frac1k \sum_j f_j
 
     The loss is unbounded above and below: minimising it alone drives the logits to infinity. So bound the logits
-    (:class:`mgce_lab.losses.LogitClip`) or penalise the weights of the network. It is convex, and symmetric: its sum over
-    the k classes is k. No other permutation-invariant and monotone loss is both convex and symmetric (Lemire Paquin
-    and Giguère, arXiv 2605.20347). A class of logit -inf is left out of the mean.
+    (:class:`mgce_lab.losses.LogitClip`) or penalise the weights of the network. It is convex, and symmetric: its sum
+    over the k classes is k. No other permutation-invariant and monotone loss is both convex and symmetric (Lemire
+    Paquin and Giguère, arXiv 2605.20347). A class of logit -inf is left out of the mean.
 
     Reference: van Rooyen, Menon and Williamson, Learning with symmetric label noise: the importance of being unhinged,
     2015, whose two classes have the logits (v, -v).
