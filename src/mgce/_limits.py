@@ -26,10 +26,6 @@ TABLE_EXPANSION = 100
 TABLE_COLUMNS = 50_000
 # Members of an archive: a model file of a table has dozens, a Pipeline of a hundred steps some thousands.
 MEMBERS = 20_000
-# Members of a data set in a zip file: Tiny ImageNet, the only one, has 120,206 of 250 MB.
-DATASET_MEMBERS = 200_000
-# Memory that unpacking xz may take besides the result: `xz -9`, its largest preset, needs 65 MB.
-XZ_MEMORY = 1 << 28
 
 
 class Readable(Protocol):

@@ -1,4 +1,7 @@
-"""Store the best coefficients and the best lower bound that minimisers of linear MGCE have found."""
+r"""Store the best coefficients of linear MGCE, and the best lower bound on its least value, from the dual problem.
+
+The dual problem is equation (12) of the paper.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrupt labels at random by a transition matrix; all random numbers come from the caller's generator."""
+"""Corrupt labels at random, by a transition matrix or by the features of each row, with the caller's generator."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._limits import EXPANDED_BYTES, XZ_MEMORY, TooLargeError, read_at_most
+from mgce._limits import EXPANDED_BYTES, TooLargeError, read_at_most
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource, Source, damaged
 
@@ -24,6 +24,8 @@ CIFAR100 = Source.named(
     "https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
     "sha256:58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
 )
+# Memory that unpacking xz may take besides the result: `xz -9`, its largest preset, needs 65 MB.
+XZ_MEMORY = 1 << 28
 SHAPE = (3, 32, 32)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

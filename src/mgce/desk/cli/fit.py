@@ -17,7 +17,6 @@ from rich.table import Table as Grid
 from rich.text import Text as Plain
 
 from mgce._files import write_files
-from mgce._validation import expected
 from mgce.desk.cli.annotated import SeveralLabels, target_of, with_consensus
 from mgce.desk.cli.embedded import (
     Source,
@@ -29,10 +28,10 @@ from mgce.desk.cli.embedded import (
     read_source,
 )
 from mgce.desk.cli.fit_files import FitFiles
-from mgce.desk.cli.fit_options import TARGET, Labels, Settings, Written
+from mgce.desk.cli.fit_options import Given, Labels, Settings, Written
 from mgce.desk.cli.option_groups import grouped, typed
 from mgce.desk.cli.outputs import terminal, write_json
-from mgce.desk.cli.shared_options import TABLE, Form, parse_names
+from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
 from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
@@ -121,15 +120,13 @@ MENDED = "mended"  # the end of the name of a mended table, as `mgce fit` and `m
 @grouped
 def fit(
     *,
-    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder of pictures.")],
-    target: Annotated[str | None, typer.Option(help=TARGET)] = None,
+    given: Given,
     settings: Settings,
     labels: Labels,
     checked: Annotated[
         str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     form: Form,
-    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1,
     written: Written,
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
@@ -141,6 +138,7 @@ def fit(
     person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
     labels.
     """
+    table, target, jobs = given.table, given.target, written.jobs
     read = _Input(table, labels, form)
     several = SeveralLabels.of(
         labels.label_columns,
@@ -153,8 +151,6 @@ def fit(
     files = FitFiles.of(written, table, several is not None, read.is_folder)
     files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)])
     written.check(reviewed)
-    if jobs == 0 or jobs < -1:
-        raise ValueError(expected("jobs", "a positive number, or -1", jobs))
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
     start = monotonic()
@@ -172,9 +168,9 @@ def fit(
         )
         with steps_shown(console, "Fitting") as told:
             result = run(source.frame, plan, told, jobs, about)
-        given = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels)]
-        given += [] if written.out is None else ["--out", str(written.out)]
-        steps = next_steps(result, str(table), str(files.model), reviewed, given)
+        words = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels)]
+        words += [] if written.out is None else ["--out", str(written.out)]
+        steps = next_steps(result, str(table), str(files.model), reviewed, words)
         contents = files.contents(result, table.name, written.suspects, steps, labelled)
     write_files(files.model.parent, contents)
     marked = files.write_changed(result, source.frame, read.labels_file, form, formulas=written.formulas)

@@ -12,9 +12,19 @@ from mgce._validation import check_count, expected
 from mgce.desk.cli.annotated import AnnotationFile, LabelColumns
 from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
 from mgce.desk.cli.outputs import Json, Quiet
-from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, Category, Drop, Text, columns_of, parse_rate
+from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, TABLE, Category, Drop, Text, columns_of, parse_rate
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.tables.fit_plan import FitPlan
+
+
+@dataclass(frozen=True)
+class Given:
+    """The table, and the column of its labels."""
+
+    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder of pictures.")]
+    target: Annotated[str | None, typer.Option(help=f"Column with the labels [of a folder of classes: {LABEL}].")] = (
+        None
+    )
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,7 @@ class Labels:
 class Written:
     """The options on what is written and printed."""
 
+    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1
     suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50
     cleaned: Annotated[
         Path | None,
@@ -126,9 +137,8 @@ class Written:
         if self.mended is not None and not reviewed:
             raise ValueError(expected("mended", "given with decisions, see --checked", str(self.mended)))
         check_count("suspects", self.suspects, minimum=0)
-
-
-TARGET = f"Column with the labels [of a folder of classes: {LABEL}]."
+        if self.jobs == 0 or self.jobs < -1:
+            raise ValueError(expected("jobs", "a positive number, or -1", self.jobs))
 
 
 def _beta(text: str) -> float | None:

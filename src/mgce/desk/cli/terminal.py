@@ -1,4 +1,4 @@
-"""Print to the terminal, with control characters in names and labels replaced: a terminal would obey them."""
+"""Print to the terminal, and show progress; control characters are replaced, since a terminal would obey them."""
 
 from __future__ import annotations
 

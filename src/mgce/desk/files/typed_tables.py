@@ -268,7 +268,3 @@ def _typed(columns: dict[str, list[Any]], asked: Asked, errors: Collection[str] 
         return pd.Series([None if value is None else str(value) for value in kept], dtype=object)
 
     return pd.DataFrame({name: column(name, values) for name, values in columns.items()})
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"

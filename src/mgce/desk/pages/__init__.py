@@ -1,1 +1,1 @@
-"""Write HTML pages in one file, SVG charts for these pages, and PNG figures without a display."""
+"""Write HTML pages in one file."""
