@@ -2,6 +2,7 @@
 
 from mgce.estimators.boosting import MGCEBoostingClassifier
 from mgce.estimators.consensus_classifier import ConsensusClassifier
+from mgce.estimators.correction import LabelCorrectionClassifier
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.estimators.forest import MGCEForestClassifier
 from mgce.estimators.fourier import MGCEFourierClassifier
@@ -14,6 +15,7 @@ from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
     "ConsensusClassifier",
+    "LabelCorrectionClassifier",
     "MGCEBoostingClassifier",
     "MGCEClassifier",
     "MGCEClassifierCV",

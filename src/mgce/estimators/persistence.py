@@ -29,9 +29,11 @@ from mgce.estimators.archive import KINDS, pack, unpack
 # numbers, names and each other. Trees and nearest neighbours are not: compiled code follows their indices anywhere.
 CLASSES = {
     "mgce.estimators.boosting": "MGCEBoostingClassifier",
+    "mgce.estimators.correction": "LabelCorrectionClassifier",
     "mgce.estimators.embedding": "MGCEEmbeddingClassifier",
     "mgce.estimators.forest": "MGCEForestClassifier",
     "mgce.estimators.fourier": "MGCEFourierClassifier",
+    "mgce.estimators.fourier_ridge": "FourierRidge",
     "mgce.estimators.linear": "MGCEClassifier",
     "mgce.estimators.linear_cv": "MGCEClassifierCV",
     "mgce.estimators.mlp": "MGCEMLPClassifier",

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from mgce.estimators.fourier_ridge import LEAST
 from mgce.estimators.trees import Trees
 
 Layer = tuple[NDArray[Any], NDArray[Any]]  # weights (out, in) and biases (out,)
@@ -99,6 +100,26 @@ class ScaledLog(nn.Module):
     def forward(self, sums: Tensor) -> Tensor:
         """Return the margins (logits) of n rows of k summed probabilities, shape (n, k)."""
         return self.scale * torch.log(sums / self.number + self.least)
+
+
+class ForestAndRegression(nn.Module):
+    """The sum of the mean probabilities of trees and of a regression's values, cut off at 0 and 1 and made to sum to 1.
+
+    Args:
+        trees: from rows to sums over trees, as `TreeSums`.
+        number: of trees.
+        regression: from rows to values.
+    """
+
+    def __init__(self, trees: nn.Module, number: int, regression: nn.Module) -> None:
+        super().__init__()
+        self.trees, self.number, self.regression = trees, number, regression
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return the sums of both probabilities, shape (n, k), for n rows of d features."""
+        values = self.regression(rows).clamp(0, 1) + LEAST
+        sums: Tensor = self.trees(rows) / self.number + values / values.sum(-1, keepdim=True)
+        return sums
 
 
 class Baseline(nn.Module):

@@ -18,6 +18,7 @@ ASSUMPTIONS = (
     "classes do not overlap on the rows where the model is surest",
 )
 UNORDERED = "the model is equally sure of too many rows to put them in an order"
+OVERLAP = "hard rows and wrong labels look alike"
 UPPER_ASSUMPTION = "on every row the right label is at least as likely as any one wrong label"
 # Rows in the order of confidence are counted in this many parts, each of at least ten rows.
 PARTS, PART_ROWS = 50, 10
@@ -150,6 +151,25 @@ def noise_share(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseShare:
         raise ValueError(expected("probs", "of shape (n, k) with k of at least 2", p.shape))
     y = as_labels(target, len(p), p.shape[1], "target")
     return share_of_predictions(y, p.argmax(1), p.max(1), p.shape[1], delta=delta)
+
+
+def share_range(target: IntArray, predicted: IntArray, *, delta: float = 0.05) -> NoiseShare:
+    """Return the range from 0 to an upper bound on how often a label differs from the prediction.
+
+    The bound holds if no wrong label is likelier than the right one on any row: see :func:`noise_share`.
+
+    Args:
+        target: given labels, shape (n,).
+        predicted: predicted classes, shape (n,), each by a model that was not fitted to the row.
+        delta: nominal probability with which the truth is above.
+
+    Example:
+        >>> found = share_range(np.repeat([0, 1], 50), np.repeat([0, 1], [60, 40]))  # 10 of 100 labels differ
+        >>> found.lower, round(found.upper, 2)
+        (0.0, 0.16)
+    """
+    differing = int((target != predicted).sum())
+    return _range(OVERLAP, _most(differing, len(target), delta), differing / len(target), len(target), delta)
 
 
 def share_of_predictions(

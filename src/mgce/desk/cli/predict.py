@@ -96,11 +96,12 @@ def predict(
         *fitted.unseen(selected),
     ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
-    unsure = int((predictions.p.max(1) < 0.5).sum())
+    probs = predictions.p if predictions.q is None else predictions.q
+    unsure = int((probs.max(1) < 0.5).sum())
     found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, found)
     if asked.clean_probs:
-        console.print(str(fitted.right_labels))
+        console.print(fitted.about_q)
     if asked.sets:
         console.print(str(fitted.sets))
     console.print_notes(notes)

@@ -15,9 +15,12 @@ SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))  # marks of 
 def calibration_section(fit: TableFit) -> str:
     """Return the section as HTML: calibration errors of the probabilities h and p, and a reliability diagram."""
     words = (
-        "<p>The model gives two probabilities for every class. The minimax probability <span class=key-h>h</span> is "
-        "the one by which it predicts: it is sharp, often exactly 0 or 1. The worst-case probability "
-        "<span class=key-p>p</span> is meant to be calibrated to labels like those that the model was trained on.</p>"
+        "The model's probabilities are those of right labels, as it estimates them: h, p and q are equal. Against "
+        "given labels, of which some are wrong, a model that is right seems too sure."
+        if fit.model.corrects
+        else "The model gives two probabilities for every class. The minimax probability h is the one by which it "
+        "predicts: it is sharp, often exactly 0 or 1. The worst-case probability p is meant to be calibrated to labels "
+        "like those that the model was trained on."
     )
     names = {"ece": "expected, of the top label (ECE)", "sce": "static, of all classes (SCE)"}
     errors = table(
@@ -25,17 +28,16 @@ def calibration_section(fit: TableFit) -> str:
         ["", "h", "p"],
         [[text, *(f"{fit.quality[f'{name}_{output}']:.1%}" for output in "hp")] for name, text in names.items()],
     )
-    return words + errors + _reliability_diagram(fit) + _right_labels(fit)
+    return paragraph(words) + errors + _reliability_diagram(fit) + _right_labels(fit)
 
 
 def _right_labels(fit: TableFit) -> str:
     """Return HTML that explains q, the estimated probabilities of the right label, and an accuracy estimated from q."""
-    found = fit.model.right_labels
-    if found is None:
+    if not fit.model.about_q:
         return ""
     return paragraph(
-        f"mgce predict with --clean-probs adds a third probability. {found} By q, the model predicts the right label "
-        f"of {fit.sure:.1%} of the rows held out: an estimate, not a bound."
+        f"mgce predict with --clean-probs adds a probability. {fit.model.about_q} By q, the model predicts the right "
+        f"label of {fit.sure:.1%} of the rows held out: an estimate, not a bound."
     )
 
 

@@ -12,6 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 from mgce.estimators import (
+    LabelCorrectionClassifier,
     MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEEmbeddingClassifier,
@@ -22,14 +23,15 @@ from mgce.estimators import (
 from mgce.estimators.forest import TREE_ROWS
 from mgce.numerics.root import DEFAULT_BETA
 
-MODELS = {  # the quickest first: when the time for trials is over, those left are not tried
+MODELS = {
     "forest": "forest of decision trees whose leaves outvote wrong labels",
     "linear": "linear MGCE with an L1 penalty, convex",
     "mlp": "multilayer perceptron trained by the MGCE loss",
     "boosting": "gradient boosting on labels that a forest has corrected",
     "fourier": "MGCE that is linear in 500 random Fourier features, convex",
 }
-HEAD = "head"
+CORRECTION, HEAD = "correction", "head"
+CORRECTIONS = {CORRECTION: "mean of a forest and a kernel regression, on labels that both have corrected"}
 HEADS = {
     HEAD: "mean of linear heads on the embeddings, with robust losses and the noise estimated"
 }  # by name, what they are
@@ -39,38 +41,26 @@ BASELINES = {  # by name, what they are
 }
 # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
 LOGISTIC_STEPS = 300
-AUTO = "auto"  # average the best candidates of all models
-AVERAGE = "average"  # what such an average is called beside the names of `MODELS`
+AUTO = "auto"  # learn from corrected labels
 # Beta from robust to wrong labels (1.4) to nearly cross-entropy (11), with one value in between. Only three, since each
 # costs a fit and models with neighbouring betas hardly differ.
 BETAS = (1.4, 3.0, 11.0)
-FEW_BETAS = (1.4, 3.0)  # for a network as one of several models; the others have the first value only, see `candidates`
 # Weights of the penalty, by model: powers of ten, and powers of its square root (about 3) for Fourier features, whose
 # candidates differ in the penalty only. If an end of the range is chosen, the user is told: see `Candidate.edge`.
 PENALTIES = {"linear": (1e-4, 1e-3, 1e-2), "fourier": (1e-3, 3e-3, 1e-2, 3e-2)}
-# Of the Fourier features as one of several models: under noise these two are the best, and their fits the quickest.
-FEW_FOURIER = (1e-2, 3e-2)
 # Tolerance of the duality gap and limit of iterations in trials. The final fit has a tenth of this tolerance, but the
 # last digits of the coefficients change the predicted classes of few rows, if of any.
 TOL = 1e-3
 MAX_ITER = 200
 TREES = 100  # trees of a forest: the default of scikit-learn's forests
-# Of the forest that ranks labels: trees, and rows in a leaf. On ten tables of 1,000 rows with 20 and 40 % symmetric and
-# 40 % pair noise (78 cells), its average precision is 86.8, 86.6 and 82.5 %. That of a hundred fully grown trees is
-# 85.2, 84.2 and 78.5 %. On 16 of the cells, leaves of 5 to 20 rows are within a point of one another. Few rows have
-# smaller leaves.
-JUDGES, JUDGE_LEAF, ROWS_OF_LEAF = 400, 10, 50
-# Of more rows the forest that estimates the share of wrong labels ranks them too: a second one would take minutes.
-JUDGED_ROWS = 10_000
 # The most rows that a model of 500 random features is fitted to: sixty rows for each feature. Its matrix takes
 # 30,000 x 500 x 8 bytes = 120 MB and the fit about ten seconds; a million rows took five minutes and 13 GB.
 FOURIER_ROWS = 30_000
 # The most rows for boosting, whose forest and trees take about as long for them.
 BOOSTING_ROWS = 30_000
-# With more classes, two models are not among all: boosting, which grows a tree for each class in each of 100 steps, and
-# the one of 500 random features for each class. A trial of either on 2,000 rows of 100 classes takes 40 seconds.
+# With more classes boosting is no baseline: it grows a tree for each class in each of 100 steps. A trial on 2,000 rows
+# of 100 classes takes 40 seconds.
 MANY_CLASSES = 50
-SLOW_WITH_CLASSES = ("boosting", "fourier")
 
 
 @dataclass(frozen=True)
@@ -87,7 +77,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """The name of the candidate's model with its settings, unique among the candidates."""
-        return f"{self.model}, {self.settings}"
+        return f"{self.model}, {self.settings}" if self.settings else self.model
 
 
 @dataclass(frozen=True)
@@ -120,30 +110,25 @@ class Logistic(BaseEstimator):  # type: ignore[misc]
         return linear
 
 
-def candidates(
-    model: str, beta: float | None, seed: int, n_rows: int, n_classes: int, jobs: int = 1
-) -> list[Candidate]:
-    """Return the candidates (models with hyperparameters) of one model, or of all models.
+def candidates(model: str, beta: float | None, seed: int, n_rows: int, jobs: int = 1) -> list[Candidate]:
+    """Return the candidates: of one model, those with several hyperparameters.
 
     Args:
-        model: a key of `MODELS`, or `AUTO` for all models.
+        model: a key of `MODELS`, or `AUTO` for the one that learns from corrected labels.
         beta: loss parameter of all candidates; None for a few values among which it is chosen.
         seed: seed of the models that draw random numbers.
         n_rows: number of rows of the final fit.
-        n_classes: number of classes; with many classes, some models are left out.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if model == AUTO:
-        # An average hardly gains by a second beta of the linear model: 0.1 points with right labels and nothing with
-        # 40 % wrong ones, on ten tables of 1,000 rows. A network tries two values in little more time than one.
-        betas = {name: FEW_BETAS if name == "mlp" else FEW_BETAS[:1] for name in MODELS}
-        return [
-            candidate
-            for name in MODELS
-            if n_classes <= MANY_CLASSES or name not in SLOW_WITH_CLASSES
-            for candidate in _candidates_of(name, (beta,) if beta else betas[name], seed, n_rows, jobs, FEW_FOURIER)
-        ]
+        estimator = correction(seed, jobs)
+        return [Candidate(CORRECTION, "", estimator, estimator)]
     return _candidates_of(model, (beta,) if beta else BETAS, seed, n_rows, jobs)
+
+
+def correction(seed: int, jobs: int = 1) -> LabelCorrectionClassifier:
+    """Return the unfitted classifier that corrects labels and learns from them, and judges the given ones."""
+    return LabelCorrectionClassifier(random_state=seed, n_jobs=jobs)
 
 
 def head(seed: int) -> Any:
@@ -164,18 +149,6 @@ def forest(n_rows: int, seed: int, jobs: int = 1, beta: float = DEFAULT_BETA) ->
     return MGCEForestClassifier(beta, n_estimators=trees, random_state=seed, n_jobs=jobs)
 
 
-def judges(n_rows: int, seed: int, jobs: int = 1) -> MGCEForestClassifier | None:
-    """Return an unfitted forest that ranks labels by how probably they are wrong; None above `JUDGED_ROWS` rows.
-
-    Leaves of several rows hold a label that is wrong beside labels that are right. Fully grown trees give each label
-    its own leaf.
-    """
-    if n_rows > JUDGED_ROWS:
-        return None
-    leaf = min(JUDGE_LEAF, -(-n_rows // ROWS_OF_LEAF))
-    return MGCEForestClassifier(n_estimators=JUDGES, min_samples_leaf=leaf, random_state=seed, n_jobs=jobs)
-
-
 def baselines(seed: int, n_classes: int) -> list[Baseline]:
     """Return scikit-learn's models that are most often used for tables; boosting is left out for many classes."""
     logistic = Baseline("logistic regression", LogisticRegression(max_iter=LOGISTIC_STEPS), Logistic())
@@ -190,7 +163,6 @@ def _candidates_of(
     seed: int,
     n_rows: int,
     jobs: int,
-    fourier: tuple[float, ...] = PENALTIES["fourier"],
 ) -> list[Candidate]:
     if model == "forest":
         # One candidate: neither the trees nor the predicted classes depend on beta, so all betas have one accuracy.
@@ -207,7 +179,9 @@ def _candidates_of(
         return [Candidate(model, settings, network, network)]
     if model == "fourier":
         # Only the first beta: fits to Fourier features take the longest, and the penalty matters more than beta.
-        return [_convex(model, MGCEFourierClassifier(betas[0], random_state=seed), value) for value in fourier]
+        return [
+            _convex(model, MGCEFourierClassifier(betas[0], random_state=seed), value) for value in PENALTIES["fourier"]
+        ]
     return [_convex(model, MGCEClassifier(beta), value) for beta in betas for value in PENALTIES[model]]
 
 

@@ -1,4 +1,4 @@
-"""Choose models by cross-validated accuracy: try all candidates on few rows, then only the best ones on more rows."""
+"""Choose a model by cross-validated accuracy: try all candidates on few rows, then only the best ones on more rows."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from mgce.desk.tables.candidates import AVERAGE, FEW_BETAS, HEAD, Baseline, Candidate, head
-from mgce.estimators import MGCEVotingClassifier
-from mgce.estimators.log_margins import best_scale
-from mgce.estimators.voting import powered
+from mgce.desk.tables.candidates import HEAD, Baseline, Candidate, head
 from mgce.labels.choosing import most_predicted, shown_better
 from mgce.labels.out_of_fold import out_of_fold
 
@@ -40,34 +37,11 @@ Part = tuple[NDArray[Any], NDArray[Any], Weight]  # features (n, d), labels (n,)
 
 
 @dataclass(frozen=True)
-class Average:
-    """An ensemble that averages the outputs of several candidates, one for each kind of model."""
-
-    members: tuple[Candidate, ...]
-    beta: float  # of its links
-    scale: float  # of the logarithms of its probabilities: see :class:`~mgce.estimators.MGCEVotingClassifier`
-    powers: tuple[float, ...]  # of the members' probabilities: see `_combined`
-
-    model = AVERAGE
-
-    @property
-    def name(self) -> str:
-        """The names of the averaged models."""
-        *first, last = (member.model for member in self.members)
-        return f"{self.model} of {', '.join(first)} and {last}"
-
-    @property
-    def edge(self) -> str:
-        """Notes on the hyperparameters of the averaged models, such as a value at the edge: see :class:`Candidate`."""
-        return " ".join(f"{member.model}: {member.edge}" for member in self.members if member.edge)
-
-
-@dataclass(frozen=True)
 class Trial:
     """The result of one model, a candidate or a baseline, on the largest set of rows that it was tried on."""
 
     name: str
-    candidate: Candidate | Average | None  # None for a baseline
+    candidate: Candidate | None  # None for a baseline
     rows: int  # number of training rows in the cross-validation
     accuracy: float  # share of the test rows of all folds whose given label was predicted
     seconds: float  # of processor time, for all folds together
@@ -77,7 +51,7 @@ class Trial:
 
     @property
     def model(self) -> str:
-        """The name of the candidate's model: a key of `MODELS`, or `AVERAGE`; "" for a baseline."""
+        """The name of the candidate's model; "" for a baseline."""
         return "" if self.candidate is None else self.candidate.model
 
 
@@ -98,11 +72,11 @@ class Choice:
     trials: list[Trial]  # of all candidates and baselines: by most rows, then by highest accuracy
     measured_on: str  # how accuracies of the last rung were measured, as text that can follow the word "accuracy"
     untried: list[str]  # names of the candidates that there was no time to try, or to try on more rows
-    out_of_fold: Margins | None  # of an average, for the rows that it was chosen by
+    out_of_fold: Margins | None = None  # of a head, for the rows that it was fitted to
 
     @property
-    def candidate(self) -> Candidate | Average:
-        """The chosen candidate, or the chosen average of candidates."""
+    def candidate(self) -> Candidate:
+        """The chosen candidate."""
         assert self.trial.candidate is not None
         return self.trial.candidate
 
@@ -113,34 +87,26 @@ def choose(
     candidates: Sequence[Candidate],
     baselines: Sequence[Baseline] = (),
     *,
-    beta: float = FEW_BETAS[0],
     budget: float,
     seed: int,
     on_fit: OnFit,
     weight: Weight = None,
     balanced: bool = False,
 ) -> Choice:
-    """Try all candidates on few rows, the best ones on more rows, and average the best ones of several models.
-
-    The best candidate of each model is averaged, if its accuracy is at most `BEHIND` below the best of all. Choosing
-    only the best candidate was worse on ten tables of 1,000 rows: by 0.8 points of accuracy with right labels and by
-    3.2 with 40 % wrong labels. Wrong labels make accuracies too uncertain to choose by.
+    """Try all candidates on few rows, the best one of each model on more rows, and fit the best to all rows.
 
     Args:
         X: features of the training rows, shape (n, d): n rows, d features.
         y: labels of the training rows, shape (n,).
         candidates: models to choose from, at least one.
-        baselines: models to report beside the candidates, tried on the rows of the last rung. A baseline is chosen
-            alone if it is right on more of these rows than the candidates' average, and by more than chance: see
-            `SIGNIFICANCE`.
-        beta: loss parameter of the link (map from logits to probabilities) of an average; each averaged model has its
-            own.
+        baselines: models to report beside the candidates, tried on the rows of the last rung. A baseline is chosen if
+            it is right on more of these rows than the best candidate, and by more than chance: see `SIGNIFICANCE`.
         budget: seconds of processor time (not of the clock, so that other programs on the machine do not use it up)
             for trials and final fit. A candidate is not tried if its trial is expected to end after the budget; the
             first candidate is always tried. The time of each final fit is estimated from the time of the trial. A
-            candidate whose final fit exceeds the rest of the budget is left out. If the averaged ones together exceed
-            it, the least accurate are left out. The rest is taken as at least half of the budget. If every candidate is
-            too slow, the quickest is chosen. With `inf` the choice depends only on the rows and the seed.
+            candidate whose final fit exceeds the rest of the budget is left out. The rest is taken as at least half of
+            the budget. If every candidate is too slow, the quickest is chosen. With `inf` the choice depends only on
+            the rows and the seed.
         seed: seed for drawing the rows of each rung (set of rows for trials) and the folds.
         on_fit: called before each fit with a description of it.
         weight: weight of each row in the fits, shape (n,); None for equal weights. In accuracies all rows count the
@@ -175,21 +141,20 @@ def choose(
     remaining = [_left_out_if_slow(trial, len(y), left) for trial in remaining]
     quickest = min(remaining, key=lambda trial: trial.seconds)
     affordable = [trial for trial in remaining if not trial.left_out] or [quickest]
-    best, out_of_fold = _combined(_in_time(_survivors(affordable), len(y), left), part, beta, score)
-    remaining += [best] * isinstance(best.candidate, Average)
+    best = most_predicted((trial.accuracy, trial) for trial in affordable)
     rivals = {baseline.name: baseline for baseline in baselines if baseline.final is not None and not balanced}
     for trial in _ahead([trial for trial in compared if trial.name in rivals], best, y[rows]):
         rival = replace(trial, candidate=rivals[trial.name].candidate)
         if _seconds_of_fit(rival, len(y)) <= left:
             compared = [rival if each is trial else each for each in compared]
-            best, out_of_fold = rival, None
+            best = rival
             break
     assert best.candidate is not None
     on_fit("Fitting")
     fitted = fit_candidate(best.candidate, X, y, seed, weight)
     trials = sorted([*remaining, *compared, *dropped], key=lambda trial: (-trial.rows, -trial.accuracy))
     measured_on = f"in {folds(y[rows], seed).n_splits}-fold cross-validation on {len(rows):,} training rows"
-    return Choice(fitted, best, trials, measured_on, untried, out_of_fold)
+    return Choice(fitted, best, trials, measured_on, untried)
 
 
 def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, weight: Weight = None) -> Choice:
@@ -217,14 +182,8 @@ def choose_head(X: NDArray[Any], y: NDArray[Any], *, seed: int, on_fit: OnFit, w
     return Choice(fitted, trial, [trial], measured_on, [], Margins(margins, target.astype(np.int64)))
 
 
-def fit_candidate(
-    candidate: Candidate | Average, X: NDArray[Any], y: NDArray[Any], seed: int, weight: Weight = None
-) -> Any:
+def fit_candidate(candidate: Candidate, X: NDArray[Any], y: NDArray[Any], seed: int, weight: Weight = None) -> Any:
     """Fit a candidate's final estimator to all rows, or to `most_rows` random rows if there are more."""
-    if isinstance(candidate, Average):
-        members = [(member.model, fit_candidate(member, X, y, seed, weight)) for member in candidate.members]
-        options: dict[str, Any] = {"beta": candidate.beta, "scale": candidate.scale, "powers": candidate.powers}
-        return MGCEVotingClassifier.from_fitted(members, np.unique(y), len(y), **options)
     rows = _draw_rows(y, candidate.most_rows or len(y), seed)
     return _fitted(candidate.final, (X, y, weight), rows)
 
@@ -302,32 +261,6 @@ def _is_right(probs: NDArray[Any], y: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.unique(y)[probs.argmax(1)] == y)
 
 
-def _combined(trials: list[Trial], rows: Part, beta: float, score: Score) -> tuple[Trial, Margins | None]:
-    """Return the trial of the average of several models, from their probabilities; a single trial is returned as it is.
-
-    The probabilities of each averaged model are raised to a power of at most 1 that minimises cross-entropy on the test
-    rows of the folds. So no overconfident model outvotes the others.
-
-    Returns:
-        The trial; and the margins (logits) of an average for the rows of the trials, each computed by models that were
-        not fitted to the row.
-    """
-    if len(trials) == 1:
-        return trials[0], None
-    _, y, weight = rows
-    index, least = np.unique(y, return_inverse=True)[1], 1 / len(y)
-    weight = np.ones(len(y)) if weight is None or score is _accuracy else weight
-    every = [np.asarray(trial.probs, dtype=np.float64) for trial in trials if trial.probs is not None]
-    powers = tuple(min(1.0, best_scale(np.log(probs + least), index, weight, np.inf)) for probs in every)
-    probs = np.mean([powered(each, power, least) for each, power in zip(every, powers, strict=True)], axis=0)
-    members = tuple(trial.candidate for trial in trials if isinstance(trial.candidate, Candidate))
-    logs = np.log(probs + least)
-    average = Average(members, beta, best_scale(logs, index, weight, beta), powers)
-    seconds = sum(trial.seconds for trial in trials)
-    trial = Trial(average.name, average, len(y), score(probs, y), seconds, probs=probs.astype(np.float32))
-    return trial, Margins(average.scale * logs, index)
-
-
 def _ahead(compared: list[Trial], best: Trial, y: NDArray[Any]) -> list[Trial]:
     """Return the trials significantly more accurate than `best` on the same rows (McNemar's exact test); best first."""
     assert best.probs is not None
@@ -348,10 +281,8 @@ def _survivors(trials: list[Trial]) -> list[Trial]:
 
 
 def _seconds_of_fit(trial: Trial, n: int) -> float:
-    """Estimate the seconds that fitting a tried candidate to all n rows adds to work that is needed anyway."""
+    """Estimate the seconds that fitting a tried candidate to all n rows takes."""
     assert isinstance(trial.candidate, Candidate)
-    if trial.model == "forest":  # one is grown on all rows anyway, to judge the labels
-        return 0.0
     # In `trial.seconds`, a trial of three folds fits two thirds of its rows three times: twice its rows together. The
     # time of a fit is taken to be proportional to its number of rows.
     return trial.seconds * min(n, trial.candidate.most_rows or n) / (2 * trial.rows)
@@ -363,18 +294,6 @@ def _left_out_if_slow(trial: Trial, n: int, left: float) -> Trial:
     if seconds <= left:
         return trial
     return replace(trial, left_out=f"fitting it to {n:,} rows would take about {seconds:.0f} s")
-
-
-def _in_time(trials: list[Trial], n: int, left: float) -> list[Trial]:
-    """Return the most accurate trial, and all others that can be fitted with it within `left` seconds."""
-    first, *others = sorted(trials, key=lambda trial: -trial.accuracy)
-    left -= _seconds_of_fit(first, n)
-    chosen = [first]
-    for trial in others:
-        if _seconds_of_fit(trial, n) <= left:
-            left -= _seconds_of_fit(trial, n)
-            chosen.append(trial)
-    return chosen
 
 
 def _draw_rows(y: NDArray[Any], most: int, seed: int) -> NDArray[np.int64]:

@@ -33,7 +33,7 @@ from mgce.labels.share import NoiseShare
 from mgce.risk import RiskCertificate
 
 OnStep = Callable[[str, int, int], None]
-OTHER_STEPS = 3  # beside the fits of the choice: judging the labels, shuffling columns, the fit to all rows
+OTHER_STEPS = 2  # beside the fits of the choice: shuffling columns, the fit to all rows
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def run(
     check_certifiable(plan, len(rows.classes))
     contest = Contest.of(rows, plan, jobs)
     on_fit = _Counter(on_step, contest.n_fits + OTHER_STEPS)
-    learnt = learn(learnt_from, plan, contest, on_fit, jobs)
+    learnt = learn(learnt_from, plan, contest, on_fit)
     choice, measured = learnt.choice, learnt.model
     held_out = HeldOut.of(measured, rows)
     certificate = certified(held_out, rows, plan)
@@ -147,9 +147,10 @@ def run(
     in_use = plan.groups is not None or plan.time is not None
     sets = None if in_use else prediction_sets(held_out, rows, plan)  # which need exchangeable rows
     with one_blas_thread(), one_torch_thread():
-        on_fit("Fitting to all rows")
+        on_fit("Fitting to all rows, and judging their labels")
+        model, judgement = refit(choice, learnt_from, plan, jobs)
         q = right_labels(held_out, choice, rows, plan, certificate)
-        model = replace(refit(choice, learnt_from, plan), sets=sets, right_labels=q, encoder=about.encoder)
+        model = replace(model, sets=sets, right_labels=q, encoder=about.encoder)
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
     found = None
@@ -157,7 +158,7 @@ def run(
         label = held_out.known.label
         found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
-    judgement = learnt.judgement if checked is None else checked.settled(learnt.judgement, rows)
+    judgement = judgement if checked is None else checked.settled(judgement, rows)
     return TableFit(
         plan=plan,
         model=model,
@@ -171,7 +172,7 @@ def run(
         row_names=rows.names,
         n_train=len(learnt_from.train),
         n_copies=rows.n_copies,
-        sure=np.nan if q is None else float(q.probs(held_out.known.margins).max(1).mean()),
+        sure=_sure(held_out, model),
         set_size=0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean()),
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
@@ -191,6 +192,14 @@ def run(
             *about.last_notes,
         ],
     )
+
+
+def _sure(held_out: HeldOut, model: TableModel) -> float:
+    """Return the mean of q of the predicted class on the rows held out; NaN without q."""
+    if model.corrects:
+        return float(held_out.known.h.max(1).mean())
+    found = model.right_labels
+    return np.nan if found is None else float(found.probs(held_out.known.margins).max(1).mean())
 
 
 def _doubted(

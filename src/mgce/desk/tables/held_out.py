@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mgce.desk.tables.candidates import CORRECTION
 from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.model import Predictions, TableModel
@@ -99,10 +100,10 @@ def right_labels(
 ) -> RightLabels | None:
     """Return the map from margins (logits) to q, the probabilities of the right label; None if none can be fitted.
 
-    The map is fitted to held-out rows; for an average, also to out-of-fold rows. A model fitted for the balanced metric
-    has no q, since its margins do not reflect how frequent classes are.
+    The map is fitted to held-out rows; for a head, also to out-of-fold rows. A model fitted for the balanced metric
+    has no q, since its margins do not reflect how frequent classes are. One that corrects labels needs no map.
     """
-    if plan.metric == "balanced":
+    if plan.metric == "balanced" or choice.trial.model == CORRECTION:
         return None
     margins, target = held_out.known.margins, rows.target[rows.held_out]
     others = choice.out_of_fold

@@ -1,4 +1,4 @@
-"""Choose a model on the training rows of a table, judge the labels of all rows, and fit the model to all rows."""
+"""Choose a model on the training rows of a table, fit it to all rows, and judge the labels of all rows."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce.desk.tables.candidates import AUTO, FEW_BETAS, Baseline, Candidate, baselines, candidates
+from mgce.desk.tables.candidates import AUTO, Baseline, Candidate, baselines, candidates, correction
 from mgce.desk.tables.choice import HEAD_FITS, Choice, choose, choose_head, count_fits, fit_candidate
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.judging import judge, judge_by_head
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.rows import Rows
 from mgce.desk.tables.text_features import transformer as features_of
-from mgce.estimators import MGCEVotingClassifier
+from mgce.estimators import LabelCorrectionClassifier
 from mgce.labels.doubtful import DoubtfulLabels
 
 IntArray = NDArray[np.int64]
@@ -48,7 +48,7 @@ class Contest:
         compared = baselines(plan.seed, n_classes)
         if plan.model != AUTO:  # then baselines are reported alone
             compared = [replace(baseline, final=None) for baseline in compared]
-        return cls(candidates(plan.model, plan.beta, plan.seed, len(rows.train), n_classes, jobs), compared)
+        return cls(candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs), compared)
 
     @property
     def n_fits(self) -> int:
@@ -58,76 +58,53 @@ class Contest:
 
 @dataclass(frozen=True)
 class Learnt:
-    """The results of learning from the training rows: the chosen model, and the judgement of all labels."""
+    """The results of learning from the training rows."""
 
     model: TableModel  # what was chosen, fitted to the training rows
     choice: Choice
-    judgement: DoubtfulLabels  # of the labels of all rows
     warned: list[str]  # of fits that did not converge, each sentence once
 
 
-def learn(rows: Rows, plan: FitPlan, contest: Contest, on_fit: Callable[[str], None], jobs: int) -> Learnt:
-    """Choose a model by cross-validation on the training rows, and judge all labels.
+def learn(rows: Rows, plan: FitPlan, contest: Contest, on_fit: Callable[[str], None]) -> Learnt:
+    """Choose a model by cross-validation on the training rows, and fit it to them.
 
     Args:
         rows: the rows, with the labels to learn from.
         plan: the settings.
         contest: the models to choose among.
         on_fit: called before each fit with its description.
-        jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
-    X, y = transformer.transform(rows.selected), rows.classes[rows.target]
+    X, y = transformer.transform(rows.selected.iloc[rows.train]), rows.classes[rows.target[rows.train]]
+    weight = _weight(rows, rows.train, plan)
     # These are many small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         if contest.among:
-            choice, judgement = _choose_and_judge(rows, X, y, plan, contest, on_fit, jobs)
-            warned = list(dict.fromkeys(str(one.message) for one in caught))
+            options: dict[str, Any] = {"budget": plan.budget, "balanced": plan.metric == "balanced"}
+            models = contest.among, contest.compared
+            choice = choose(X, y, *models, seed=plan.seed, weight=weight, on_fit=on_fit, **options)
         else:  # embeddings
-            weight = _weight(rows, rows.train, plan)
-            choice = choose_head(X[rows.train], y[rows.train], seed=plan.seed, on_fit=on_fit, weight=weight)
-            on_fit("Judging the labels")
-            judgement, warned = judge_by_head(choice, X, rows.target, rows.train, rows.first), []
-    return Learnt(_model(rows, transformer, choice.fitted, rows.train), choice, judgement, warned)
+            choice = choose_head(X, y, seed=plan.seed, on_fit=on_fit, weight=weight)
+    warned = list(dict.fromkeys(str(one.message) for one in caught)) if contest.among else []
+    return Learnt(_model(rows, transformer, choice.fitted, rows.train), choice, warned)
 
 
-def _choose_and_judge(
-    rows: Rows,
-    X: Any,
-    y: NDArray[Any],
-    plan: FitPlan,
-    contest: Contest,
-    on_fit: Callable[[str], None],
-    jobs: int,
-) -> tuple[Choice, DoubtfulLabels]:
-    choice = choose(
-        X[rows.train],
-        y[rows.train],
-        contest.among,
-        contest.compared,
-        beta=plan.beta or FEW_BETAS[0],
-        budget=plan.budget,
-        seed=plan.seed,
-        weight=_weight(rows, rows.train, plan),
-        balanced=plan.metric == "balanced",
-        on_fit=on_fit,
-    )
-    on_fit("Judging the labels")
-    others: dict[str, Any] = {"weight": rows.weight(rows.train), "first": rows.first, "classes": rows.classes}
-    if plan.metric == "accuracy":  # else its forest has weights by which rare labels seem right
-        others["fitted"] = _members(choice.fitted)
-    return choice, judge(X, rows.target, rows.train, plan.seed, jobs, **others)
-
-
-def refit(choice: Choice, rows: Rows, plan: FitPlan) -> TableModel:
-    """Return the chosen model fitted to all distinct rows."""
+def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableModel, DoubtfulLabels]:
+    """Return the chosen model fitted to all distinct rows, and the judgement of the labels of all rows."""
     distinct = np.concatenate([rows.train, rows.held_out])
     selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
-    weight = _weight(rows, distinct, plan)
-    fitted = fit_candidate(choice.candidate, transformer.transform(selected), labels, plan.seed, weight)
-    return replace(_model(rows, transformer, fitted, distinct), n_measured=len(rows.train))
+    X, weight = transformer.transform(rows.selected), _weight(rows, distinct, plan)
+    fitted = fit_candidate(choice.candidate, X[distinct], labels, plan.seed, weight)
+    model = replace(_model(rows, transformer, fitted, distinct), n_measured=len(rows.train))
+    if choice.out_of_fold is not None:  # embeddings
+        return model, judge_by_head(choice, X, rows.target, rows.train, rows.first)
+    judging = fitted
+    # For the balanced metric, rows have weights by which rare labels seem right.
+    if not isinstance(fitted, LabelCorrectionClassifier) or plan.metric == "balanced":
+        judging = correction(plan.seed, jobs).fit(X[distinct], labels, rows.weight(distinct))
+    return model, judge(judging, X, rows.target, distinct, rows.first)
 
 
 def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
@@ -146,11 +123,6 @@ def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | 
     weight = np.ones(len(some)) if copied is None else copied
     totals = np.bincount(rows.target[some], weight)
     return np.asarray(weight * (weight.sum() / (np.count_nonzero(totals) * totals[rows.target[some]])))
-
-
-def _members(fitted: Any) -> list[Any]:
-    """Return the fitted models that a fitted average consists of, or the model itself."""
-    return list(fitted.estimators_) if isinstance(fitted, MGCEVotingClassifier) else [fitted]
 
 
 def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> TableModel:

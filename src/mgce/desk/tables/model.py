@@ -19,6 +19,7 @@ from mgce._validation import check_choice, expected
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
+from mgce.estimators import LabelCorrectionClassifier
 from mgce.estimators.archive import OtherFormatError
 from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
@@ -106,6 +107,20 @@ class TableModel:
         """The loss parameter beta, which determines the probabilities h and p."""
         return float(self.pipeline[-1].beta_)
 
+    @property
+    def corrects(self) -> bool:
+        """Whether the model learnt from corrected labels, so that all its probabilities are those of right labels."""
+        return isinstance(self.pipeline[-1], LabelCorrectionClassifier)
+
+    @property
+    def about_q(self) -> str:
+        """Sentences on q, the probability of the right label; "" if the model has none."""
+        if self.corrects:
+            return (
+                "q is the estimated probability of the right label: the model learnt from labels that it had corrected."
+            )
+        return "" if self.right_labels is None else str(self.right_labels)
+
     def predict(self, selected: pd.DataFrame) -> Predictions:
         """Predict the classes of rows of features that :meth:`Columns.select` returned."""
         X, classifier = self.pipeline[:-1].transform(selected), self.pipeline[-1]
@@ -113,7 +128,7 @@ class TableModel:
         f = np.asarray(classifier.decision_function(X), dtype=np.float64)
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
-        q = None if self.right_labels is None else self.right_labels.probs(f)
+        q = h if self.corrects else None if self.right_labels is None else self.right_labels.probs(f)
         return Predictions(self.classes[f.argmax(1)], h, p, q, f)
 
     def require_room(self, n: int) -> None:

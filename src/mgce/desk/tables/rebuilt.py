@@ -23,14 +23,15 @@ from mgce.desk.files.tables import MAX_CATEGORIES, preprocessor
 from mgce.desk.files.vectors import vectors
 from mgce.desk.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 from mgce.estimators import (
+    LabelCorrectionClassifier,
     MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEEmbeddingClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
-    MGCEVotingClassifier,
 )
+from mgce.estimators.fourier_ridge import FourierRidge
 from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
 from mgce.labels.right_labels import RATES, SHARPNESS, RightLabels
@@ -129,7 +130,12 @@ def build_classifier(node: Node, n_features: int) -> Any:
     Raises:
         ValueError: if the content is no classifier that `mgce fit` chooses, or has another number of features.
     """
-    return _average(node, n_features) if node.kind == AVERAGE else _single(node, n_features)
+    if node.kind not in CLASSIFIERS:
+        raise ValueError(expected("model", "a classifier that `mgce fit` chooses", node.kind))
+    cls, fill = CLASSIFIERS[node.kind]
+    classifier = _fitted(cls, node, n_features)
+    fill(classifier, node, n_features, len(classifier.classes_))
+    return classifier
 
 
 def build_sets(fields: dict[str, Any], n_classes: int) -> ConformalSets:
@@ -247,34 +253,6 @@ def _fitted(cls: Any, node: Node, n_features: int) -> Any:
     return classifier
 
 
-def _single(node: Node, n_features: int) -> Any:
-    if node.kind not in SINGLE:
-        raise ValueError(expected("model", "a classifier that `mgce fit` chooses", node.kind))
-    cls, fill = SINGLE[node.kind]
-    classifier = _fitted(cls, node, n_features)
-    fill(classifier, node, n_features, len(classifier.classes_))
-    return classifier
-
-
-def _average(node: Node, n_features: int) -> MGCEVotingClassifier:
-    members = [_single(item, n_features) for item in node["estimators_"].items()]
-    names = [_named(item)[0] for item in node["estimators"].items()]
-    if not 1 <= len(members) == len(set(names)) == len(names) <= len(SINGLE):
-        raise ValueError(expected("estimators", f"1 to {len(SINGLE)} by different names", names))
-    fitted = _fitted(lambda beta: MGCEVotingClassifier([], beta), node, n_features)
-    if not all(np.isin(member.classes_, fitted.classes_).all() for member in members):
-        raise ValueError(expected("classes_", "those of all members", "others"))
-    scale, least = node["scale_"].number(LEAST, MOST), node["least_prob_"].number(LEAST, 1)
-    pairs = list(zip(names, members, strict=True))
-    powers = node["powers_"].array(np.float64, len(members))
-    if not (powers >= 0).all():
-        raise ValueError(expected("powers_", "not negative", powers.min()))
-    options = {"beta": fitted.beta_, "scale": scale, "powers": powers}
-    average = MGCEVotingClassifier.from_fitted(pairs, fitted.classes_, 1, **options)
-    average.least_prob_ = least
-    return average
-
-
 def _linear(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.coef_, classifier.intercept_ = node["coef_"].array(np.float64, k, d), node["intercept_"].array(float, k)
 
@@ -323,12 +301,26 @@ def _trees(node: Node, d: int, values: NDArray[Any]) -> Trees:
     return trees
 
 
+def _correction(classifier: Any, node: Node, d: int, k: int) -> None:
+    _shares(classifier, node, d, k)
+    ridge, saved = FourierRidge.__new__(FourierRidge), node["ridge_"]
+    ridge.random_weights_ = saved["random_weights_"].array(np.float64, d, None)
+    m = ridge.random_weights_.shape[1]
+    ridge.random_offset_, ridge.means_ = (saved[name].array(np.float64, m) for name in ("random_offset_", "means_"))
+    ridge.coef_, ridge.intercept_ = saved["coef_"].array(np.float64, k, m), saved["intercept_"].array(np.float64, k)
+    classifier.ridge_ = ridge
+
+
 def _forest(classifier: Any, node: Node, d: int, k: int) -> None:
+    _shares(classifier, node, d, k)
+    classifier.scale_ = node["scale_"].number(LEAST, MOST)
+
+
+def _shares(classifier: Any, node: Node, d: int, k: int) -> None:
     shares = node["trees_"]["values"].array(np.float32, None, k)
     if not ((shares >= 0) & (shares <= 1)).all():
         raise ValueError(expected("trees_", "shares of the classes", "numbers outside [0, 1]"))
     classifier.trees_ = _trees(node["trees_"], d, shares)
-    classifier.scale_ = node["scale_"].number(LEAST, MOST)
     classifier.least_prob_ = node["least_prob_"].number(LEAST, 1)
 
 
@@ -337,13 +329,13 @@ def _boosting(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.baseline_ = node["baseline_"].array(np.float64, k if k > 2 else 1)
 
 
-AVERAGE = "mgce.MGCEVotingClassifier"
 # From the name in a file to the class, and what takes its numbers from there, given the features d and the classes k.
-SINGLE: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
+CLASSIFIERS: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
     "mgce.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
     "mgce.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
     "mgce.MGCEForestClassifier": (MGCEForestClassifier, _forest),
     "mgce.MGCEFourierClassifier": (MGCEFourierClassifier, _fourier),
     "mgce.MGCEClassifier": (MGCEClassifier, _linear),
     "mgce.MGCEMLPClassifier": (MGCEMLPClassifier, _mlp),
+    "mgce.LabelCorrectionClassifier": (lambda beta: LabelCorrectionClassifier(), _correction),
 }

@@ -10,8 +10,8 @@ from mgce.desk.columns.numbers import PLAIN, TRUTH
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.desk.tables.annotator_report import annotator_section
 from mgce.desk.tables.calibration_report import calibration_section
-from mgce.desk.tables.candidates import BASELINES, HEADS, MODELS
-from mgce.desk.tables.choice import BEHIND, Average, Choice, Trial
+from mgce.desk.tables.candidates import BASELINES, CORRECTION, CORRECTIONS, HEADS, MODELS
+from mgce.desk.tables.choice import Choice, Trial
 from mgce.desk.tables.class_report import class_sections, never_predicted
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
@@ -266,24 +266,20 @@ def _sets(fit: TableFit) -> str:
 
 
 def _description(choice: Choice) -> str:
-    """Return a clause that describes the chosen model, or the average of models."""
-    if isinstance(choice.candidate, Average):
-        return (
-            "the mean of the probabilities of the best candidate of each model, if it is at most "
-            f"{100 * BEHIND:g} points of accuracy behind the best of all"
-        )
-    return f"the {(MODELS | HEADS | BASELINES)[choice.trial.model]}"
+    """Return a clause that describes the chosen model."""
+    return f"the {(CORRECTIONS | MODELS | HEADS | BASELINES)[choice.trial.model]}"
 
 
 def _choice(fit: TableFit) -> str:
     """Return HTML with the results of all tried models, and how one was chosen."""
     choice = fit.choice
     chosen = paragraph(f"Chosen: {choice.trial.name}, {_description(choice)}.")
-    if isinstance(choice.candidate, Average):
-        chosen += bullets([f"{member.name}: {MODELS[member.model]}" for member in choice.candidate.members])
     words = (
         f"Its accuracy was measured {choice.measured_on}. Labels that are wrong at random lower it."
-        if choice.trial.model in HEADS
+        if len(choice.trials) == 1
+        else f"Accuracies were measured {choice.measured_on}. Labels that are wrong at random lower all of them alike. "
+        "A model for comparison is chosen if it is clearly more accurate."
+        if any(trial.model == CORRECTION for trial in choice.trials)
         else "All candidates were tried on few rows first, and then the best candidate of each model "
         f"{choice.measured_on}. Labels that are wrong at random lower the accuracy of all candidates alike. A smaller "
         "beta makes a model more robust to wrong labels; with infinity, its loss is cross-entropy."
@@ -312,13 +308,13 @@ def _remark(trial: Trial, choice: Choice) -> str:
 def _suspects(fit: TableFit, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
     judgement = fit.judgement
-    judged_by = "A forest of decision trees judges the label of each row, using only trees that were not fitted to it."
+    judged_by = (
+        "A forest and a kernel regression judge the label of each row, without having learnt it: trees whose sample "
+        "lacks the row, and a regression that leaves it out."
+    )
     if fit.judgement.source in HEADS:
         judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
-    look_wrong = (
-        "Rows that the forest confidently puts into another class, by the class that was given. They look wrong; how "
-        "many are, the paragraph above says."
-    )
+    look_wrong = "Rows whose label is more probably wrong than right, by the class that was given."
     if fit.consensus is not None:
         judged_by = "Rows stand in the order of doubt in their consensus, which the labels and a model of them decide."
         look_wrong = "Rows whose consensus is more probably wrong than right, by their consensus."

@@ -55,7 +55,7 @@ def _right_labels(fit: TableFit) -> dict[str, Any] | None:
     """Return what q, the probabilities of the right label, are estimated from, and an accuracy estimated from q."""
     found = fit.model.right_labels
     if found is None:
-        return None
+        return {"accuracy": fit.sure, "says": fit.model.about_q} if fit.model.corrects else None
     return {
         "noise_rate": found.noise_rate,
         "lower": found.lower,

@@ -126,13 +126,17 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 def when_to_stop(fit: TableFit) -> str:
     """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
     judgement = fit.judgement
-    likely = int((judgement.wrong[judgement.suspects(len(judgement.target))] > 0.5).sum())
-    if likely:
-        labels = "label is" if likely == 1 else "labels are"
-        return f"{likely:,} {labels} more likely wrong than right. Review and fit again until there is none, then stop."
+    likely = judgement.wrong[judgement.is_issue & judgement.is_distinct]
+    if not likely.size:
+        return (
+            "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
+            "`mgce clean` bounds the share of labels that are still wrong."
+        )
+    labels = "1 label is" if likely.size == 1 else f"{likely.size:,} labels are"
     return (
-        "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
-        "`mgce clean` bounds the share of labels that are still wrong."
+        f"{labels} more likely wrong than right, by an estimate that expects {likely.sum():.0f} of them to be wrong. "
+        "Where classes overlap it may be none. Look at the first rows before you change many; `mgce clean` bounds the "
+        "share of labels that are still wrong."
     )
 
 

@@ -1,0 +1,180 @@
+r"""Define the classifier that estimates the right labels of its training rows, and then learns from these."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.utils import check_random_state
+from torch import nn
+
+from mgce.estimators.base import FloatArray, RobustClassifier, check_single
+from mgce.estimators.forest import SELECTION_ROWS, SELECTION_TREES, TREE_ROWS
+from mgce.estimators.fourier_ridge import FourierRidge, on_simplex
+from mgce.estimators.parameters import Interval, checked
+from mgce.estimators.torch_modules import Cosines, ForestAndRegression, ScaledLog, TreeSums, dense_layers
+from mgce.estimators.trees import Nodes, Trees
+from mgce.labels.correction import correct
+
+# Candidates for the fewest rows of a leaf on the given labels: powers of about three, from leaves that memorise every
+# label to leaves in which 40 % of wrong ones are outvoted.
+LEAVES = (1, 3, 10)
+CORRECTED_LEAF = 2  # on estimates of right labels, which are smooth: 1 to 3 differ by chance only
+
+
+class LabelCorrectionClassifier(RobustClassifier):
+    r"""Estimate the right label of every training row, and learn from the estimates: a forest and a kernel regression.
+
+    .. math:: p_i = \tfrac12 \big(p_i^{\text{forest}} + p_i^{\text{kernel}}\big), \qquad
+              r_{ic} \propto q_{ic}\, T_{c y_i}, \qquad p_i \approx q_i T, \qquad
+              f(x) = \log \tfrac12 \big(g^{\text{forest}}(x) + g^{\text{kernel}}(x)\big)
+
+    First a forest and a kernel ridge regression learn the given labels y. Their mean p predicts each training row
+    without its own label: by out-of-bag trees, and by leaving one row out. From p follow the noise matrix T, the
+    probabilities q of right labels, and with the given label r: see :func:`mgce.labels.correction.correct`.
+    Then both models learn r, shape (n, k), in place of the labels. They end as g. The margins f (logits) are those
+    of cross-entropy, so :meth:`predict_proba` returns the mean of g: estimated probabilities of right labels.
+
+    No row is left out, and no share of wrong labels has to be known. Distances between rows matter to the kernel: put a
+    StandardScaler in front. Missing values must be filled in beforehand.
+
+    Args:
+        n_estimators: number of trees of a forest.
+        n_components: number of random Fourier features of the kernel.
+        random_state: seed of bootstrap samples, splits and features.
+        n_jobs: number of trees grown at once, in threads; None for 1, -1 for one on each core.
+
+    Attributes:
+        classes_: the labels of the k classes, shape (k,).
+        beta_: inf: the margins are those of cross-entropy.
+        left_out_proba_: p, probabilities of given labels by models that had not learnt the row's label, (n, k).
+        right_proba_: r, the probability of each class to be the right one of a training row, given its label, (n, k).
+            Both are not saved to files.
+        transition_: T, the estimated probability that a row of class i is given the label j, shape (k, k).
+        trees_, ridge_: g, the trees and the kernel regression.
+        n_features_in_, feature_names_in_: as in every scikit-learn estimator.
+
+    Example:
+        >>> from sklearn.datasets import make_moons
+        >>> X, right = make_moons(400, noise=0.1, random_state=0)
+        >>> given = np.where(np.random.default_rng(0).random(400) < 0.3, 1 - right, right)  # 29 % are wrong
+        >>> model = LabelCorrectionClassifier(random_state=0).fit(X, given)
+        >>> round(model.score(X, right), 2), round(float((model.right_proba_.argmax(1) == right).mean()), 2)
+        (0.98, 0.92)
+
+    Reference: Breiman, Random forests, 2001; Rahimi and Recht, Random features for large-scale kernel machines, 2007;
+    Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017 (for p = q T).
+    """
+
+    _domains: ClassVar[dict[str, Any]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        n_components: int = 1000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.n_components = n_components
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @checked
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LabelCorrectionClassifier:
+        """Learn the given labels, estimate the right ones, and learn these.
+
+        Args:
+            X: n rows of d features, shape (n, d).
+            y: labels, shape (n,), of at least 2 classes.
+            sample_weight: weight of each row, not negative, shape (n,).
+
+        Returns:
+            self.
+
+        Raises:
+            ValueError: if the data or a parameter are not as described.
+        """
+        X, index, weight, order = self._sorted_training(X, y, sample_weight)
+        check_single(X)
+        self.beta_, self.least_prob_ = math.inf, 1 / len(X)
+        random_state = check_random_state(self.random_state)
+        seed = int(random_state.randint(np.iinfo(np.int32).max))
+        given = np.eye(len(self.classes_))[index]
+        some = np.sort(random_state.permutation(len(X))[:SELECTION_ROWS])
+        tried = X[some], given[some], weight[some]
+        leaf = min(LEAVES, key=lambda leaf: _error(self._grown(*tried, leaf, seed, SELECTION_TREES), *tried[1:]))
+        by_trees = _out_of_bag(self._grown(X, given, weight, leaf, seed, self.n_estimators), given)
+        self.ridge_ = FourierRidge(X, given, weight, self.n_components, random_state)
+        probs = (by_trees + on_simplex(self.ridge_.fit(given))) / 2
+        correction = correct(probs, index)
+        self.transition_ = correction.transition
+        self.ridge_.fit(correction.probs)
+        self.ridge_.forget()
+        forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, self.n_estimators)
+        self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
+        self.left_out_proba_, self.right_proba_ = np.empty_like(probs), np.empty_like(probs)
+        self.left_out_proba_[order], self.right_proba_[order] = probs, correction.probs
+        return self
+
+    def _grown(self, X: FloatArray, target: FloatArray, weight: FloatArray, leaf: int, seed: int, n_trees: int) -> Any:
+        """Return a fitted forest that regresses targets, shape (n, k): the mean of probabilities in each leaf."""
+        forest = RandomForestRegressor(
+            n_trees,
+            min_samples_leaf=leaf,
+            max_features="sqrt",
+            max_samples=min(len(X), TREE_ROWS),
+            oob_score=True,
+            random_state=seed,
+            n_jobs=self.n_jobs,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rows without out-of-bag trees: see `_out_of_bag`
+            return forest.fit(X, target, sample_weight=weight)
+
+    def _margins(self, X: Any) -> FloatArray:
+        self.trees_.check(self.n_features_in_, len(self.classes_))
+        sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))[:, 0]
+        mean = (sums / len(self.trees_.starts) + on_simplex(self.ridge_.predict(X))) / 2
+        return np.asarray(np.log(mean + self.least_prob_))
+
+    def _margin_modules(self) -> list[nn.Module]:
+        self.trees_.check(self.n_features_in_, len(self.classes_))
+        ridge = self.ridge_
+        angles = dense_layers([(ridge.random_weights_.T, ridge.random_offset_)])
+        regression = nn.Sequential(*angles, Cosines(ridge.means_), *dense_layers([(ridge.coef_, ridge.intercept_)]))
+        trees = TreeSums(self.trees_, single=True)
+        return [ForestAndRegression(trees, len(self.trees_.starts), regression), ScaledLog(1.0, 2, self.least_prob_)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        for name in ("left_out_proba_", "right_proba_"):  # a model that is shared should not reveal training rows
+            state.pop(name, None)
+        return state
+
+
+def _out_of_bag(forest: Any, target: FloatArray) -> FloatArray:
+    """Return the mean of the targets over each row's out-of-bag trees, (n, k); the mean of all targets without one."""
+    probs = forest.oob_prediction_.reshape(target.shape)
+    return on_simplex(np.where(probs.sum(1, keepdims=True) > 0, probs, target.mean(0)))
+
+
+def _error(forest: Any, target: FloatArray, weight: FloatArray) -> float:
+    return float(weight @ np.square(_out_of_bag(forest, target) - target).sum(1))
+
+
+def _nodes(tree: Any) -> Nodes:
+    """Convert a regression tree of scikit-learn to `Nodes`, whose leaves hold probabilities."""
+    children = np.stack([tree.children_left, tree.children_right], 1)
+    shares = tree.value[:, :, 0].astype(np.float32)
+    return Nodes(children, tree.children_left < 0, tree.feature, tree.threshold, shares)
