@@ -17,6 +17,7 @@ from sklearn.metrics import average_precision_score
 from mgce.labels.doubtful import doubtful_labels
 from mgce_lab.engine.markdown import table
 from mgce_lab.suite.cache import Cached, cached
+from mgce_lab.suite.tables import CHOOSING
 
 Score = Callable[[Any, Any], Any]
 # Whose probabilities are averaged.
@@ -25,6 +26,7 @@ SOURCES = {
     "SVM": ("svm",),
     "forest and SVM": ("forest", "svm"),
     "all three": ("forest", "svm", "logistic"),
+    "the model of `mgce fit`": ("mgce",),
 }
 
 
@@ -87,7 +89,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=1000, help="training rows")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    print(render(precisions(cached(options.cache, options.size, options.seed))))
+    print(render(precisions(cached(options.cache, options.size, options.seed, CHOOSING))))
 
 
 if __name__ == "__main__":

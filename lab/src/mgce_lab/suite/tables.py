@@ -161,3 +161,4 @@ def _by_hash(name: str) -> str:
 _UNREAD = sorted(set(TABLES) - READ, key=_by_hash)
 LOCKED = {"first": tuple(_UNREAD[:N_LOCKED]), "second": tuple(_UNREAD[N_LOCKED : 2 * N_LOCKED])}
 CHOOSING = tuple(name for name in TABLES if name not in {*LOCKED["first"], *LOCKED["second"]})
+LISTS = {"choosing": CHOOSING, **LOCKED}

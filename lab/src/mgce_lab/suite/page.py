@@ -1,0 +1,193 @@
+"""The page of the suite from its records: `python -m mgce_lab.suite.page` writes docs/lab/suite.md anew."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mgce_lab.engine.markdown import table, write_between
+from mgce_lab.suite.choice import RESULTS
+from mgce_lab.suite.opponents import OURS
+from mgce_lab.suite.records import EDGES, VOTE
+
+PAGE, BEGIN, END = Path("docs/lab/suite.md"), "<!-- suite -->\n", "<!-- /suite -->\n"
+SHORT = Path("docs/tables.md")
+MODELS = {
+    OURS: "`mgce fit`",
+    VOTE: "soft vote of forest and SVM",
+    "svm": "SVM, C and gamma by folds",
+    "forest": "random forest, leaf by folds",
+    "logistic": "logistic regression, C by folds",
+}
+MEASURES = {"accuracy": ".1f", "balanced": ".1f", "log_loss": ".3f", "ece": ".1f"}
+DRAWS = 10_000  # of tables, for an interval: its ends then move by less than the digits shown
+WORST = 5  # tables that are named
+Record = dict[str, Any]
+
+
+def read(which: str, size: int) -> list[Record]:
+    """Return the records of a list of tables; none if there is no file."""
+    path = RESULTS / f"{which}-{size}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def noisy(records: Sequence[Record]) -> list[Record]:
+    """Return the cells with wrong labels."""
+    return [record for record in records if record["kind"] != "right"]
+
+
+def by_table(records: Sequence[Record], value: Callable[[Record], float]) -> dict[str, float]:
+    """Return the mean of a value over the cells of each table."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        found.setdefault(record["table"], []).append(value(record))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def interval(differences: Sequence[float]) -> str:
+    """Return a mean over tables with its 95 % interval, by drawing tables anew."""
+    drawn = np.random.default_rng(0).choice(differences, (DRAWS, len(differences))).mean(1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return f"{np.mean(differences):+.1f} ({low:+.1f} to {high:+.1f})"
+
+
+def models(records: Sequence[Record]) -> str:
+    """Return the table of models: means over the cells with wrong labels, ranks, and processor time."""
+    cells = noisy(records)
+    ranks = {name: _ranks(cells, name) for name in ("accuracy", "balanced", "log_loss")}
+    rows = []
+    for name, text in MODELS.items():
+        means = [f"{np.mean([cell['models'][name][m] for cell in cells]):{form}}" for m, form in MEASURES.items()]
+        seconds = [cell["models"][name]["seconds"] for cell in cells if "seconds" in cell["models"][name]]
+        time = f"{np.mean(seconds):.1f}" if seconds else ""
+        rows.append([text, *means, *(f"{rank[name]:.2f}" for rank in ranks.values()), time])
+    heads = ["accuracy", "balanced", "log-loss", "ECE", "rank", "rank, balanced", "rank, log-loss", "CPU s"]
+    return table([f"{len(cells)} cells of {len({cell['table'] for cell in cells})} tables", *heads], rows)
+
+
+def _ranks(cells: Sequence[Record], measure: str) -> dict[str, float]:
+    """Return the mean rank of each model; equal ones share a rank."""
+    values = np.array([[cell["models"][name][measure] for name in MODELS] for cell in cells])
+    values = values if measure == "log_loss" else -values
+    below = (values[:, :, None] > values[:, None, :]).sum(2)
+    tied = (values[:, :, None] == values[:, None, :]).sum(2) - 1
+    return dict(zip(MODELS, (1 + below + tied / 2).mean(0).tolist(), strict=True))
+
+
+def kinds(records: Sequence[Record], cell: Callable[[Record], dict[str, float]], names: dict[str, str]) -> str:
+    """Return a table of means by kind of noise."""
+    every = list(dict.fromkeys((record["kind"], record["rate"]) for record in records))
+    rows = []
+    for name, text in names.items():
+        means = [np.mean([cell(r)[name] for r in records if (r["kind"], r["rate"]) == kind]) for kind in every]
+        rows.append([text, *(f"{mean:.1f}" for mean in means), f"{np.mean(means):.1f}"])
+    heads = [f"{kind} {rate:.0%}" if rate else "right labels" for kind, rate in every]
+    return table(["", *heads, "mean"], rows)
+
+
+def differences(records: Sequence[Record]) -> str:
+    """Return by how much the model of `mgce fit` is ahead of each other, over the cells with wrong labels."""
+    cells, rows = noisy(records), []
+    for name, text in MODELS.items():
+        if name != OURS:
+            parts = []
+            for measure, sign in (("accuracy", 1), ("balanced", 1), ("log_loss", -100)):
+                ahead = by_table(cells, lambda r: sign * (r["models"][OURS][measure] - r["models"][name][measure]))  # noqa: B023
+                parts.append(interval(list(ahead.values())))
+            rows.append([text, *parts])
+    return table(["ahead of", "accuracy, points", "balanced, points", "log-loss, hundredths"], rows)
+
+
+def precision(records: Sequence[Record]) -> str:
+    """Return the average precision of rankings of suspects, by kind of noise."""
+    cells = noisy(records)
+    names = {name: name for name in cells[0]["precision"]} | {OURS: "`mgce fit`"}
+    return kinds(cells, lambda record: record["precision"], names)
+
+
+def stated(records: Sequence[Record]) -> str:
+    """Return how many labels are wrong of those that are said to be wrong with some probability."""
+    rows = []
+    for text, cells in (("all cells", records), ("right labels", [r for r in records if r["kind"] == "right"])):
+        counts = np.sum([cell["stated"] for cell in cells], axis=0)
+        shares = [f"{100 * wrong / n:.0f} % of {n:,}" if n else "none" for n, wrong in counts]
+        rows.append([text, *shares])
+    ends = [f"{100 * low:g} to {min(100, 100 * high):g} %" for low, high in itertools.pairwise(EDGES)]
+    return table(["said", *ends], rows)
+
+
+def worst(records: Sequence[Record]) -> str:
+    """Return the tables on which the model is furthest behind the best other one, by accuracy and by precision."""
+    cells = noisy(records)
+    others = [name for name in MODELS if name != OURS]
+    behind = {
+        name: by_table(cells, lambda r: r["models"][name]["accuracy"] - r["models"][OURS]["accuracy"])  # noqa: B023
+        for name in others
+    }
+    gaps = {one: max(behind[name][one] for name in others) for one in behind[others[0]]}
+    scores = [name for name in cells[0]["precision"] if name != OURS]
+    found = {name: by_table(cells, lambda r: r["precision"][name] - r["precision"][OURS]) for name in scores}  # noqa: B023
+    losses = {one: max(found[name][one] for name in scores) for one in gaps}
+    rows = []
+    for (a, gap), (b, loss) in zip(
+        *(sorted(g.items(), key=lambda i: -i[1])[:WORST] for g in (gaps, losses)), strict=True
+    ):
+        rows.append([a, f"{gap:+.1f}", b, f"{loss:+.1f}"])
+    return table(["accuracy", "best other, points", "precision", "best other, points"], rows)
+
+
+def shares(records: Sequence[Record]) -> str:
+    """Return a sentence on the range of the share of wrong labels, and on the labels called wrong."""
+    held = [r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records]
+    width = np.mean([100 * r["share"]["upper"] for r in records])
+    right = [r for r in records if r["kind"] == "right"]
+    issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
+    return (
+        f"The range of the share of wrong labels holds the truth in {sum(held)} of {len(held)} cells, and is {width:.0f} "
+        f"points wide in the mean. With right labels, {issues:.1f} % of the labels are called more likely wrong than right."
+    )
+
+
+def section(which: str, size: int) -> str:
+    """Return all tables of a list."""
+    records = read(which, size)
+    if not records:
+        return ""
+    title = "Choosing tables" if which == "choosing" else "Locked tables"
+    accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, MODELS)
+    parts = [
+        f"## {title}, {size:,} rows",
+        models(records),
+        "Accuracy by kind of noise:",
+        accuracy,
+        "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:",
+        differences(records),
+        "Average precision of suspects:",
+        precision(records),
+        "Of labels that are said to be wrong with a probability, so many are:",
+        stated(records),
+        shares(records),
+        "The tables on which `mgce fit` is furthest behind, over the cells with wrong labels:",
+        worst(records),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def whole() -> str:
+    """Return all that the page has from records."""
+    order = [("first", 1000), ("first", 300), ("choosing", 1000), ("choosing", 300)]
+    return "\n" + "\n".join(filter(None, (section(*each) for each in order))) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    write_between(PAGE, BEGIN, whole(), END)
+
+
+if __name__ == "__main__":
+    main()
