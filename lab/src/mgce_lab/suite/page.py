@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from mgce_lab.engine.markdown import table, write_between
+from mgce_lab.studies.picture import AMBER, BLUE, GREEN, RED, Line, lines
 from mgce_lab.suite.choice import RESULTS
 from mgce_lab.suite.opponents import OURS
 from mgce_lab.suite.records import EDGES, VOTE
 
 PAGE, BEGIN, END = Path("docs/lab/suite.md"), "<!-- suite -->\n", "<!-- /suite -->\n"
-SHORT = Path("docs/tables.md")
+SHORT, PICTURE = Path("docs/tables.md"), Path("docs/images/tables-accuracy.svg")
+JUDGED = "first"  # the locked list that was read
 MODELS = {
     OURS: "`mgce fit`",
     VOTE: "soft vote of forest and SVM",
@@ -134,9 +136,8 @@ def worst(records: Sequence[Record]) -> str:
     found = {name: by_table(cells, lambda r: r["precision"][name] - r["precision"][OURS]) for name in scores}  # noqa: B023
     losses = {one: max(found[name][one] for name in scores) for one in gaps}
     rows = []
-    for (a, gap), (b, loss) in zip(
-        *(sorted(g.items(), key=lambda i: -i[1])[:WORST] for g in (gaps, losses)), strict=True
-    ):
+    ordered = (sorted(found.items(), key=lambda item: -item[1])[:WORST] for found in (gaps, losses))
+    for (a, gap), (b, loss) in zip(*ordered, strict=True):
         rows.append([a, f"{gap:+.1f}", b, f"{loss:+.1f}"])
     return table(["accuracy", "best other, points", "precision", "best other, points"], rows)
 
@@ -148,8 +149,9 @@ def shares(records: Sequence[Record]) -> str:
     right = [r for r in records if r["kind"] == "right"]
     issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
     return (
-        f"The range of the share of wrong labels holds the truth in {sum(held)} of {len(held)} cells, and is {width:.0f} "
-        f"points wide in the mean. With right labels, {issues:.1f} % of the labels are called more likely wrong than right."
+        f"The range of the share of wrong labels holds the truth in {sum(held)} of {len(held)} cells. "
+        f"It is {width:.0f} points wide in the mean. With right labels, {issues:.1f} % of the labels are called more "
+        "likely wrong than right."
     )
 
 
@@ -180,13 +182,64 @@ def section(which: str, size: int) -> str:
 
 def whole() -> str:
     """Return all that the page has from records."""
-    order = [("first", 1000), ("first", 300), ("choosing", 1000), ("choosing", 300)]
+    order = [(JUDGED, 1000), (JUDGED, 300), ("choosing", 1000), ("choosing", 300)]
     return "\n" + "\n".join(filter(None, (section(*each) for each in order))) + "\n"
 
 
+def judged() -> list[Record]:
+    """Return the records of the locked tables: at 1,000 rows, and at 300 of the tables that have fewer than 1,500."""
+    large = read(JUDGED, 1000)
+    known = {record["table"] for record in large}
+    return large + [record for record in read(JUDGED, 300) if record["table"] not in known]
+
+
+def short() -> str:
+    """Return the tables of docs/tables.md: accuracy, leads and precision on the locked tables."""
+    records = judged()
+    accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, MODELS)
+    parts = [accuracy, differences(records), precision(records)]
+    texts = (
+        "Accuracy against right labels, by kind of wrong labels:",
+        "The lead of `mgce fit` with wrong labels, a mean over tables with its 95 % interval:",
+        "Average precision of suspects, wrong labels first:",
+    )
+    return "\n" + "\n\n".join(f"{text}\n\n{part}" for text, part in zip(texts, parts, strict=True)) + "\n\n"
+
+
+def picture() -> str:
+    """Return the accuracies by the share of wrong labels as SVG."""
+    records, rates = judged(), (0.0, 0.2, 0.4)
+    even = [r for r in records if r["kind"] in ("right", "symmetric")]
+    values = {
+        name: [float(np.mean([r["models"][name]["accuracy"] for r in even if r["rate"] == rate])) for rate in rates]
+        for name in MODELS
+    }
+    drawn = [
+        Line(text, colour, list(zip(rates, values[name], strict=True)), "none")
+        for name, text, colour in (
+            (OURS, "mgce fit", BLUE),
+            (VOTE, "soft vote", GREEN),
+            ("forest", "random forest", AMBER),
+            ("svm", "SVM", RED),
+        )
+    ]
+    said = "; ".join(f"{line.name} {', '.join(f'{value:.1f}' for _, value in line.points)}" for line in drawn)
+    return lines(
+        f"Percent of right test labels predicted, with 0, 20 and 40 % wrong training labels: {said}",
+        "right test labels predicted, mean of locked tables",
+        "training labels that are wrong",
+        drawn,
+        {rate: f"{rate:.0%}" for rate in rates},
+        low=65,
+    )
+
+
 def main() -> None:
-    """Write the page."""
+    """Write the page of the lab, the one for users, and its picture."""
     write_between(PAGE, BEGIN, whole(), END)
+    if judged():
+        write_between(SHORT, BEGIN, short(), END)
+        PICTURE.write_text(picture())
 
 
 if __name__ == "__main__":
