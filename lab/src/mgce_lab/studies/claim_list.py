@@ -236,7 +236,12 @@ CLAIMS: list[Entry] = [
         "results/loop",
         of.leads_over_gce,
     ),
-    Claim("README.md", "`robust_loss(name)` returns one of {} [losses]", "mgce.losses.presets.NAMED", of.n_named),
+    Claim(
+        "README.md",
+        "`robust_loss(name)` returns one of {} [losses](docs/losses.md), with `mgce-lab` one of {}.",
+        "mgce_lab.losses.NAMED",
+        of.n_named,
+    ),
     Claim("README.md", "| its seven claims | {} | {} | {} |", "the verdicts of docs/paper.md", of.verdicts),
     Claim(
         "README.md",

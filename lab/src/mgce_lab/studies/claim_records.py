@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from mgce.losses import presets
+from mgce_lab import losses as named_losses
 from mgce_lab.engine.methods import row_name
 from mgce_lab.engine.significance import Summary, difference_of_means
 from mgce_lab.engine.store import Runs
@@ -513,12 +513,12 @@ def ece_on_images() -> list[float]:
 
 def n_losses() -> float:
     """Return the number of losses that the comparisons train."""
-    return float(len(presets.LOSSES))
+    return float(len(named_losses.LOSSES))
 
 
-def n_named() -> float:
-    """Return the number of losses that `robust_loss` makes."""
-    return float(len(presets.NAMED))
+def n_named() -> list[float]:
+    """Return the number of losses that `robust_loss` makes, without those of the lab and with them."""
+    return [float(len(named_losses.NAMED) - len(named_losses.HERE)), float(len(named_losses.NAMED))]
 
 
 # What `mgce-lab compare digits --json results/compare/NAME.json` writes.
