@@ -337,7 +337,7 @@ def of_features(key: str, model: str = "MGCEEmbeddingClassifier") -> list[float]
 
 def first_on_features() -> bool:
     """Return whether our head has the best mean rank of the six models on the page."""
-    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \|$", page("docs/lab/embeddings.md").split("## ")[0], re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \| \d+ \|$", page("docs/lab/embeddings.md").split("## ")[0], re.M)
     return len(rows) == 6 and min(rows, key=lambda row: float(row[1]))[0] == "MGCEEmbeddingClassifier"
 
 
