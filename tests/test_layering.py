@@ -99,6 +99,7 @@ ROOMS = {
     "mgce.desk": ("files pages", "columns encoders", "review", "tables", "cli"),
     "mgce.desk.files": (
         "excel_files file_kinds images separators splits vectors",
+        "excel_xml",
         "excel_sheets",
         "excel_tables reading",
         "text_tables typed_tables",

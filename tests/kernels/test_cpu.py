@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from entmax import normmax_bisect
 from torch import Tensor
 
+from grids import pairs
 from mgce.functional import mgce_loss
 from mgce.kernels import cpu, cpu_library
 from mgce.kernels.options import LossArguments, LossOptions
@@ -58,9 +59,7 @@ def error(got: Tensor, want: Tensor) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("k", CLASSES)
-@pytest.mark.parametrize("beta", BETAS)
+@pairs("beta, k, dtype", BETAS, CLASSES, DTYPES)
 def test_no_worse_than_the_eager_path(beta: float, k: int, dtype: torch.dtype) -> None:
     slack = 16 * torch.finfo(dtype).eps
     for name, x in rows_of(k).items():
@@ -102,9 +101,7 @@ def test_normmax_of_the_entmax_package(beta: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("beta", [1.0, 1.4, 2.0, 11.0])
-@pytest.mark.parametrize("k", [33, 65, 129, 1000])
+@pairs("k, beta, dtype", [33, 65, 129, 1000], [1.0, 1.4, 2.0, 11.0], DTYPES)
 def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) -> None:
     """One class leads by about beta and the others tie to within rounding: almost all candidates drop out at once."""
     generator = torch.Generator().manual_seed(0)

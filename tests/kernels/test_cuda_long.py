@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 import torch
 
+from grids import grid
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda_long, cuda_plan
@@ -44,7 +45,9 @@ def test_rows_of_every_length_against_the_truth(way: str, beta: float, k: int) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("step", "beta"), [(1 / 60, 1.02), (1 / 60, 1.4), (1 / 8, 5.0)])
+@pytest.mark.parametrize(
+    ("step", "beta"), [(1 / 60, 1.4), (1 / 8, 5.0), pytest.param(1 / 60, 1.02, marks=pytest.mark.nightly)]
+)
 def test_a_list_that_overflows_is_shortened(way: str, in_chunks: list[None], step: float, beta: float) -> None:
     """In rows that rise every logit is a candidate when it comes; few of the last ones have a probability."""
     rising = torch.arange(500.0) * step
@@ -114,12 +117,14 @@ def test_classes_within_rounding_of_the_edge_of_the_support(way: str, edge: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dtype", "reduction"),
+@grid(
+    "kind, weighted",
     [(torch.float32, "none"), (torch.float32, "sum"), (torch.bfloat16, "mean"), (torch.float16, "mean")],
+    [False, True],
+    keep=lambda kind, weighted: weighted == (kind in ((torch.float32, "sum"), (torch.bfloat16, "mean"))),
 )
-@pytest.mark.parametrize("weighted", [False, True])
-def test_labels_of_every_kind(way: str, weighted: bool, dtype: torch.dtype, reduction: str) -> None:
+def test_labels_of_every_kind(way: str, kind: tuple[torch.dtype, str], weighted: bool) -> None:
+    dtype, reduction = kind
     generator = torch.Generator().manual_seed(0)
     x = (torch.randn(6, 150, generator=generator) * 4).to(DEVICE, dtype)
     weight = torch.rand(150, generator=generator).to(DEVICE) if weighted else None

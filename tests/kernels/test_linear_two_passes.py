@@ -4,13 +4,12 @@ Inputs and weights are small multiples of 1/4, so that every logit is exact in b
 the gradients alone.
 """
 
-import itertools
-
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from grids import grid, pairs
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda
 from mgce.kernels.options import LossArguments, LossOptions
@@ -63,31 +62,38 @@ def check(
         assert ((one.double() - exact).abs() <= 2 * EPS * size + EPS * exact.abs()).all()
 
 
-EVERY_OPTION = list(itertools.product(("tiles", "small_lists", "small_chunks"), ("mean", "sum", "none"), KINDS))
+WAYS = ("tiles", "small_lists", "small_chunks")
 QUICKER = (("tiles", "mean", "ignored"), ("small_lists", "none", "labels"), ("small_chunks", "sum", "probs"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("way", "reduction", "target_kind"),
-    [pytest.param(*one, marks=[] if one in QUICKER else pytest.mark.nightly) for one in EVERY_OPTION],
+@grid(
+    "way, reduction, target_kind",
+    WAYS,
+    ("mean", "sum", "none"),
+    KINDS,
+    keep=lambda *one: one in QUICKER,
     indirect=["way"],
 )
-def test_every_option_against_float64(way: str, reduction: str, target_kind: str) -> None:
-    for bias, weighted, smoothing in itertools.product((False, True), (False, True), (0.0, 0.1)):
-        batch, options = problem(target_kind, bias, weighted), LossOptions(-100, reduction, smoothing)
-        share = torch.rand(N, dtype=torch.float64, device=DEVICE) if reduction == "none" else None
-        want, wanted = truth(batch, options, 1.4, share)
-        for rows in (3, N):
-            row_scale = None if share is None else share.float()
-            loss, gradients = loss_and_gradients(
-                batch, ChunkOptions(options, 1.4, rows, "cuda"), (True,) * 3, row_scale
-            )
-            check(loss, gradients, want, wanted)
+@pairs("bias, weighted, smoothing, rows", (False, True), (False, True), (0.0, 0.1), (3, N))
+def test_every_option_against_float64(
+    way: str, reduction: str, target_kind: str, bias: bool, weighted: bool, smoothing: float, rows: int
+) -> None:
+    batch, options = problem(target_kind, bias, weighted), LossOptions(-100, reduction, smoothing)
+    share = torch.rand(N, dtype=torch.float64, device=DEVICE) if reduction == "none" else None
+    want, wanted = truth(batch, options, 1.4, share)
+    row_scale = None if share is None else share.float()
+    loss, gradients = loss_and_gradients(batch, ChunkOptions(options, 1.4, rows, "cuda"), (True,) * 3, row_scale)
+    check(loss, gradients, want, wanted)
 
 
-@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
-@pytest.mark.parametrize("beta", [1.0, 1.4, 11.0])
+@grid(
+    "way, beta",
+    WAYS,
+    [1.0, 1.4, 11.0],
+    keep=lambda *one: one in (("tiles", 1.4), ("small_lists", 1.0), ("small_chunks", 11.0)),
+    indirect=["way"],
+)
 def test_a_block_of_classes_is_a_part_of_the_gradient(way: str, beta: float) -> None:
     """From the roots of the rows the gradient of any classes is that of the one pass, to the bit; bad rows too."""
     x = (2 * torch.randn(9, 130, generator=torch.Generator().manual_seed(0))).to(DEVICE)

@@ -235,7 +235,7 @@ def test_conjugate_of_the_norm_entropy():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [minimax_probs, worst_case_probs])
+@pytest.mark.parametrize("function", [minimax_probs, pytest.param(worst_case_probs, marks=pytest.mark.nightly)])
 def test_export_with_dynamic_batch(function):
     class Link(torch.nn.Module):
         def forward(self, logits):

@@ -4,7 +4,6 @@ import entmax
 import pytest
 import torch
 from torch.nn import functional as F
-from torch.testing._internal.common_methods_invocations import op_db
 
 from contracts.loss_contract import LossContract
 from golden import GOLDEN
@@ -69,6 +68,8 @@ def test_it_is_the_fenchel_young_loss_of_the_norm_entropy(beta):
 
 
 def cross_entropy_samples():
+    from torch.testing._internal.common_methods_invocations import op_db  # takes seconds to import
+
     (info,) = [op for op in op_db if op.name == "nn.functional.cross_entropy"]
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
         yield from info.sample_inputs("cpu", dtype, requires_grad=True)

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from contracts.robust_loss_contract import told
+from grids import grid
 from mgce import MGCELoss, robust_loss
 from mgce.functional import agce_loss, gce_loss, linear_mgce_loss, mgce_loss, minimax_probs, nce_loss
 from mgce.loop.recipes import RECIPES
@@ -89,8 +90,7 @@ def test_weights_that_are_no_weights_do_what_they_do_in_cross_entropy(name, bad)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+@grid("name, label_smoothing", list(LOSSES), [0.0, 0.1], keep=lambda name, label_smoothing: label_smoothing > 0)
 def test_every_weighted_loss_is_mapped_and_knows_its_shapes_without_values(name, label_smoothing):
     weight = torch.tensor([0.5, 1.0, 2.0, 1.5])
     criterion = robust_loss(name, weight=weight, label_smoothing=label_smoothing, **extra(name)).eval()
@@ -303,16 +303,28 @@ def test_the_link_takes_logits_only(name):
         link([[2.0, 1.0, 0.0, 0.0]])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", LOSSES)
-def test_numbers_of_numpy_are_those_of_python(name):
+# Of each kind of module one: what a compiler makes of numbers is code that all losses share.
+KINDS = ("ce", "gce", "nce+rce", "ce_eps+mae", "ce+logitclip", "mgce+cap", "bi-tempered")
+
+
+@pytest.mark.parametrize(
+    "name, compiled",
+    [
+        *((name, False) for name in LOSSES),
+        *(
+            pytest.param(name, True, marks=pytest.mark.slow if name in KINDS else pytest.mark.nightly)
+            for name in LOSSES
+        ),
+    ],
+)
+def test_numbers_of_numpy_are_those_of_python(name, compiled):
     logits, target = LOGITS[:8].unflatten(0, (2, 4)), TARGET[:8].unflatten(0, (2, 4))  # as many positions as classes
     given = {"label_smoothing": np.float64(0.1), "ignore_index": np.int64(1), "dim": np.int64(-1)}
     criterion = robust_loss(name, **given, **extra(name))
     want = robust_loss(name, label_smoothing=0.1, ignore_index=1, dim=-1, **extra(name))
     torch._dynamo.reset()
-    for made in (criterion, torch.compile(criterion, backend="eager", fullgraph=True)):
-        torch.testing.assert_close(made(logits, target), want(logits, target))
+    made = torch.compile(criterion, backend="eager", fullgraph=True) if compiled else criterion
+    torch.testing.assert_close(made(logits, target), want(logits, target))
     torch.testing.assert_close(criterion.link(logits), want.link(logits))
 
 

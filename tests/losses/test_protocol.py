@@ -11,6 +11,7 @@ from torch import nn
 
 import mgce
 from contracts.inside_libraries import MADE, X, Y, network, taken_up
+from grids import pairs
 from mgce import GCELoss, LinearMGCELoss, MGCELoss
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss, protocol
@@ -34,9 +35,7 @@ class Focal(nn.Module):
         return losses if self.reduction == "none" else losses.mean()
 
 
-@EVERY
-@pytest.mark.parametrize("before", ["none", "mean", "sum"])
-@pytest.mark.parametrize("after", ["none", "mean", "sum"])
+@pairs("name, before, after", list(MADE), ["none", "mean", "sum"], ["none", "mean", "sum"])
 def test_a_copy_with_another_reduction_is_the_loss_made_with_it(name, before, after):
     loss = MADE[name](before)
     texts, own = repr(loss), {id(t) for t in (*loss.parameters(), *loss.buffers())}

@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from contracts.robust_loss_contract import told
+from grids import pairs
 from mgce_lab.losses import LOSSES, robust_loss
 
 K = 200  # classes beyond 127 and the 156 that -100 is in uint8
@@ -28,9 +29,7 @@ def test_every_class_of_uint8_targets_counts(name):
     torch.testing.assert_close(of_bytes, value_and_gradient(make(name), logits, target))
 
 
-@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", UNTRIMMED)
+@pairs("name, weighted, reduction", list(UNTRIMMED), [False, True], ["none", "mean", "sum"])
 def test_labels_have_the_loss_and_gradient_of_one_hot_targets(name, weighted, reduction):
     """Images, some pixels ignored, against the same by class probabilities, where all classes have their score."""
     logits = 3 * torch.randn(2, K, 2, 3, dtype=torch.float64)

@@ -67,24 +67,27 @@ def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (["--json", "table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
-        (["--json", "./table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
-        (["--json", "old/../table.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
+        (["--json", "table.csv"], "Expected `json` to be the path of a file that nothing else uses"),
+        (["--json", "./table.csv"], "Expected `json` to be the path of a file that nothing else uses"),
+        (
+            ["--json", "old/../table.csv"],
+            "Expected `json` to be the path of a file that nothing else uses",
+        ),
         (
             ["--out-dir", "."],
-            "Expected `out_dir` to be a folder whose table.csv, which is written, serves for nothing else",
+            "Expected `out_dir` to be a folder with a file table.csv that nothing else uses",
         ),
         (
             ["--out-dir", "new", "--json", "new"],
-            "Expected `json` to be the path of a file that serves for nothing else",
+            "Expected `json` to be the path of a file that nothing else uses",
         ),
         (
             ["--out-dir", "new", "--json", "new/runs.json"],
-            "Expected `json` to be the path of a file that serves for nothing",
+            "Expected `json` to be the path of a file that for nothing",
         ),
         (
             ["--json", "mgce-compare-table/accuracy.png"],
-            "Expected `json` to be the path of a file that serves for nothing",
+            "Expected `json` to be the path of a file that for nothing",
         ),
         (
             ["--out-dir", "old"],

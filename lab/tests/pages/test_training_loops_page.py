@@ -16,7 +16,7 @@ def runs():
 
 
 def test_the_pages_have_the_tables_of_the_records(runs):
-    others = [loop.records(part) for part in ("development", "unseen", "settings")]
+    others = [loop.records(part) for part in ("development", "unseen")]
     assert (ROOT / loop.PAGE).read_text() == loop_page.page(runs, *others)
     short, begin, end = loop_page.summary(runs), *loop.MARK
     of_confused = loop_page.confused(runs, loop.records("development"))

@@ -175,44 +175,6 @@ def test_which_loss_to_trim_is_what_the_records_say(tables):
     assert len(many) == 4 and len(few) == 7 and max(few) < 0 < ahead["letter, 40 %"]
 
 
-def of_reduced(tables, dataset, noise):
-    """Return the accuracy at the last epoch and at the best of each loss on few images."""
-    frame = pd.read_csv(tables("losses-reduced") / "reduced.csv")
-    return frame[(frame["dataset"] == dataset) & (frame["noise"] == noise)].set_index("loss")
-
-
-def test_shares_to_trim_are_those_of_the_records(tables):
-    columns, rows = table("docs/lab/choosing.md", "| left out | 20 % |")
-    rates = pd.read_csv(tables("losses") / "rates.csv").set_index(["dataset", "loss"])["at_chosen"]
-    even, confused = (of_reduced(tables, "mnist", f"{kind} 0.4")["last"] for kind in ("symmetric", "asymmetric"))
-    sources = [
-        (rates["letter"], "mgce+trim 1.05"),
-        (rates["adult"], "mgce+trim 1.05"),
-        (even, "mgce+trim 1.05"),
-        (confused, "mgce+trim 1.05"),
-        (confused, "ce+trim"),
-    ]
-    for (values, loss), (name, cells) in zip(sources, rows.items(), strict=True):
-        for column, cell in zip(columns[:-1], cells, strict=False):
-            variant = f"{loss}, trim 0.{column[0]}"
-            if variant in values.index and cell:
-                assert float(cell) == pytest.approx(values[variant], abs=0.051), (name, column)
-
-
-def test_sizes_of_a_penalty_are_those_of_the_records(tables):
-    columns, rows = table("docs/lab/choosing.md", "| size | 0 | 0.0003 |")
-    frame = pd.read_csv(tables("losses-training") / "training.csv")
-    frame = frame[(frame["noise"] == "symmetric 0.4") & ((frame["l1"] > 0) | (frame["setting"] == "reduced"))]
-    datasets = {"2,000 of MNIST": "mnist", "2,000 of FashionMNIST": "fashion_mnist", "5,000 of CIFAR-10": "cifar10"}
-    for name, cells in rows.items():
-        loss, data = name.split(", ", 1)
-        loss = {"MGCE": "mgce 1.05", "cross-entropy": "ce"}[loss]
-        runs = frame[(frame["dataset"] == datasets[data]) & (frame["loss"] == loss)].set_index("l1")["last"]
-        assert {float(size): float(cell) for size, cell in zip(columns, cells, strict=True) if cell} == pytest.approx(
-            runs.to_dict(), abs=0.051
-        )
-
-
 def test_calibration_after_a_penalty_is_that_of_the_records(tables):
     columns, rows = table("docs/lab/choosing.md", "| ANL-CE | trimmed MGCE |")
     frame = pd.read_csv(tables("losses-p1") / "p1.csv").set_index(["dataset", "noise", "loss"])["ece_h"]
@@ -221,28 +183,6 @@ def test_calibration_after_a_penalty_is_that_of_the_records(tables):
     assert len(columns) == 4
     expected = [frame["mnist", "symmetric 0.8", loss] for loss in losses]
     assert list(map(float, [first, *others])) == pytest.approx(expected, abs=0.51)
-
-
-def test_when_a_threshold_begins_and_the_best_epoch_are_those_of_the_records(tables):
-    _, rows = table("docs/lab/choosing.md", "| MGCE, the threshold begins after |")
-    _, best = table("docs/lab/choosing.md", "|  | SCE | NCE+AGCE |")
-    losses = ["sce", "nce+agce", "ce+trim", "ce", "mgce 1.05"]
-    for name, dataset in (("2,000 of MNIST", "mnist"), ("5,000 of CIFAR-10", "cifar10")):
-        frame = of_reduced(tables, dataset, "symmetric 0.4")
-        early, default = (frame["last"][f"mgce+trunc 1.05{variant}"] for variant in (", epoch 1", ""))
-        said = [float(cell.removesuffix(" (one seed)")) for cell in rows[name]]
-        assert said == pytest.approx([early, default], abs=0.051)
-        assert list(map(float, best[name])) == pytest.approx([frame["best"][loss] for loss in losses], abs=0.051)
-
-
-def test_accuracies_on_letter_by_learning_rate_are_those_of_the_records(tables):
-    columns, rows = table("docs/lab/choosing.md", "| loss | 0.003 | 0.01 | 0.03 |")
-    frame = pd.read_csv(tables("losses") / "rates.csv")
-    frame = frame[frame["dataset"] == "letter"].set_index("loss")
-    losses = ["sce", "mgce+rce 1.4", "mgce+trim 1.05", "mgce 1.05", "mgce+scale 1.4", "ce"]
-    for loss, cells in zip(losses, rows.values(), strict=True):
-        expected = [frame.loc[loss, f"lr_{rate}"] for rate in columns]
-        assert list(map(float, cells)) == pytest.approx(expected, abs=0.051)
 
 
 def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say():
@@ -263,28 +203,6 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
         assert list(map(float, cells)) == pytest.approx(sorted(values), abs=0.051)
 
 
-@pytest.mark.parametrize(
-    "begins, column",
-    [("| left out, 40 % wrong |", "2,000 of MNIST, 40 %"), ("| left out, asymmetric |", "2,000 of MNIST, asymmetric")],
-)
-def test_what_one_share_to_trim_does_is_that_of_the_records(tables, begins, column):
-    columns, rows = table("docs/protocols/few-images.md", begins)
-    assert set(rows) == {"cross-entropy", "MGCE"}
-    records = measured(tables, column)
-    for name, loss in (("cross-entropy", "ce+trim"), ("MGCE", "mgce+trim 1.05")):
-        values = [records[f"{loss}, trim 0.{share[0]}"] for share in columns]
-        assert list(map(float, rows[name])) == pytest.approx(values, abs=0.051)
-
-
-def test_what_trimming_does_on_adult_is_that_of_the_records(tables):
-    columns, rows = table("docs/protocols/tables.md", "| adult | chosen epoch |")
-    assert columns == ["chosen epoch", "last epoch", "last epoch, not trimmed"]
-    frame = pd.read_csv(tables("losses") / "rates.csv").set_index(["dataset", "loss"]).loc["adult"]
-    for name, trimmed, loss in (("MGCE", "mgce+trim 1.05", "mgce 1.05"), ("cross-entropy", "ce+trim", "ce")):
-        values = [*frame.loc[trimmed, ["lr_0.03", "last_lr_0.03"]], frame.loc[loss, "last_lr_0.03"]]
-        assert list(map(float, rows[name])) == pytest.approx(values, abs=0.051)
-
-
 @pytest.mark.parametrize("page, datasets", [("few-images", {"mnist"}), ("cifar", {"cifar10", "cifar10n"})])
 def test_a_page_that_shows_a_part_of_a_table_shows_its_data_sets(page, datasets):
     text = (COMMITTED.parent / f"docs/protocols/{page}.md").read_text()
@@ -297,122 +215,6 @@ def test_a_page_that_shows_a_part_of_a_table_shows_its_data_sets(page, datasets)
     begins = {line: line.split()[0] for line in lines if re.search(r" (?:a?symmetric 0|worst)", line)}
     assert [line for line in kept if line in begins] == [line for line, name in begins.items() if name in datasets]
     assert "seeds" in kept[2] and kept[-1] == lines[-1]
-
-
-def percentages(tables, folder, dataset, loss, variants, column):
-    """Return the percentages in a column of a table of records for a loss and its variants."""
-    frame = pd.read_csv(tables(folder) / f"{PROTOCOLS[folder]}.csv").set_index(["dataset", "loss"])[column]
-    return [float(frame[dataset, f"{loss}{variant}"]) for variant in variants]
-
-
-SIZES = [f", L1 {size}" for size in ("0", "0.0001", "0.0003", "0.001", "0.003")]
-TRIMMED = [" 1.05", *(f"+trim 1.05, trim 0.{tenths}" for tenths in range(1, 6))]
-RATES = ("losses", "letter")
-
-
-@pytest.mark.parametrize(
-    "begins, rows",
-    [
-        (
-            "| | L1 0 |",
-            {
-                "MGCE": ("losses", "adult", "mgce 1.05", SIZES, "last"),
-                "cross-entropy": ("losses", "adult", "ce", SIZES, "last"),
-            },
-        ),
-        (
-            "| L1 | 0 | 0.0001 |",
-            {
-                "MGCE, test labels": (*RATES, "mgce 1.05", SIZES, "at_chosen"),
-                "MGCE, labels of the validation rows": (*RATES, "mgce 1.05", SIZES, "validation"),
-                "cross-entropy, test labels": (*RATES, "ce", SIZES, "at_chosen"),
-                "cross-entropy, labels of the validation rows": (*RATES, "ce", SIZES, "validation"),
-            },
-        ),
-        (
-            "| MGCE, left out | 0 |",
-            {
-                "test labels": (*RATES, "mgce", TRIMMED, "at_chosen"),
-                "labels of the validation rows": (*RATES, "mgce", TRIMMED, "validation"),
-            },
-        ),
-    ],
-)
-def test_small_tables_of_the_protocols_are_those_of_the_records(tables, begins, rows):
-    _, shown = table("docs/protocols/tables.md", begins)
-    assert set(shown) == set(rows)
-    for name, of in rows.items():
-        values = percentages(tables, *of)
-        assert list(map(float, shown[name][: len(values)])) == pytest.approx(values, abs=0.051)
-
-
-def test_what_a_penalty_does_by_p1_is_that_of_the_records(tables):
-    """Accuracy at the last epoch, and the calibration error in brackets."""
-    columns, shown = table("docs/protocols/mnist.md", "| | 40 %, none |")
-    frame = p1(tables, "mnist")
-    noises = {"40 %": "symmetric 0.4", "asymmetric": "asymmetric 0.4", "80 %": "symmetric 0.8"}
-    assert set(shown) == {"MGCE", "cross-entropy"}
-    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
-        noise = ""
-        for column, cell in zip(columns, shown[name], strict=True):
-            given, _, size = column.rpartition(", ")
-            noise = noises.get(given, noise)
-            run = (noise, loss if size == "none" else f"{loss}, L1 {size}")
-            assert (cell == "not run") == (run not in frame.index)
-            if cell != "not run":
-                assert_accuracy_and_error(cell, frame.loc[run])
-
-
-def test_what_a_penalty_does_on_fashion_mnist_is_that_of_the_records(tables):
-    columns, rows = table("docs/protocols/mnist.md", "| FashionMNIST, 40 % | none |")
-    frame = p1(tables, "fashion_mnist")
-    assert columns == ["none", "with L1"] and set(rows) == {"MGCE, L1 0.0003", "cross-entropy, L1 0.001"}
-    for name, cells in rows.items():
-        with_penalty = name.replace("MGCE", "mgce 1.05").replace("cross-entropy", "ce")
-        for cell, loss in zip(cells, (with_penalty.split(",")[0], with_penalty), strict=True):
-            assert_accuracy_and_error(cell, frame.loc["symmetric 0.4", loss])
-
-
-def p1(tables, dataset):
-    """Return the figures of P1 by noise and loss."""
-    frame = pd.read_csv(tables("losses-p1") / "p1.csv")
-    return frame[frame["dataset"] == dataset].set_index(["noise", "loss"])[["last", "ece_h"]]
-
-
-def assert_accuracy_and_error(cell, run):
-    accuracy, error = cell.rstrip(")").split(" (")
-    assert float(accuracy) == pytest.approx(run["last"], abs=0.051)
-    assert float(error) == pytest.approx(run["ece_h"], abs=0.51)
-
-
-def test_the_last_epochs_by_learning_rate_are_those_of_the_records(tables):
-    """The right half of the table of penalties on adult."""
-    columns, shown = table("docs/protocols/tables.md", "| | L1 0 |")
-    assert columns[-4:] == ["rate 0.001", "0.003", "0.01", "0.03"]
-    frame = pd.read_csv(tables("losses") / "rates.csv").set_index(["dataset", "loss"])
-    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
-        values = [float(frame.loc[("adult", loss), f"last_lr_{rate}"]) for rate in ("0.001", "0.003", "0.01", "0.03")]
-        assert list(map(float, shown[name][-4:])) == pytest.approx(values, abs=0.051)
-
-
-@pytest.mark.parametrize(
-    "begins, chosen, values",
-    [
-        ("| L1 | 0 | 0.0003 |", "L1", ("0", "0.0003", "0.001", "0.003", "0.01")),
-        ("| left out | 0 |", "trim", ("0", "0.2", "0.3", "0.4", "0.5", "0.6")),
-    ],
-)
-def test_what_noisy_labels_can_choose_is_that_of_the_records(tables, begins, chosen, values):
-    columns, shown = table("docs/protocols/selection.md", begins)
-    percent = [name.endswith("%") for name in columns]
-    numbers = [float(name.rstrip(" %")) / (100 if share else 1) for name, share in zip(columns, percent, strict=True)]
-    assert numbers == pytest.approx(list(map(float, values)))
-    frame = selected(tables)
-    for name, loss in (("MGCE", "mgce 1.05"), ("cross-entropy", "ce")):
-        for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
-            measured = [float(frame.loc[("mnist", f"{loss}, {chosen}"), f"{column}_{value}"]) for value in values]
-            assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
-    assert not shown
 
 
 def test_mixed_precision_ends_as_the_records_say():
@@ -433,40 +235,8 @@ def test_mixed_precision_ends_as_the_records_say():
     assert told == pytest.approx([0.1, 0.4, 1.2], abs=0.051)
 
 
-def test_what_beta_does_where_noisy_labels_choose_is_that_of_the_records(tables):
-    columns, shown = table("docs/protocols/selection.md", "| beta | 1 | 1.05 |")
-    frame = selected(tables)
-    for dataset, name in (("mnist", "MNIST"), ("fashion_mnist", "FashionMNIST")):
-        for words, column in (("noisy labels", "noisy"), ("test labels", "last")):
-            measured = [float(frame.loc[(dataset, "mgce, beta"), f"{column}_{beta}"]) for beta in columns]
-            assert list(map(float, shown.pop(f"{name}, {words}"))) == pytest.approx(measured, abs=0.051)
-    assert not shown
-
-
-def selected(tables):
-    """Return what noisy labels choose where they are wrong at random."""
-    frame = pd.read_csv(tables("losses-selection") / "selection.csv")
-    return frame[frame["noise"] == "symmetric 0.4"].set_index(["dataset", "loss"])
-
-
-def test_what_is_stopped_by_noisy_labels_is_that_of_the_records(tables):
-    columns, rows = table("docs/lab/choosing.md", "| accuracy at the chosen epoch |")
-    frame = selected(tables)["stopped"].unstack("dataset")
-    losses = {"trimmed cross-entropy": "ce, trim", "trimmed MGCE": "mgce 1.05, trim"}
-    for name in rows:
-        known = name.lower().replace("l1", "L1").replace("mgce", "mgce 1.05").replace("cross-entropy", "ce")
-        losses.setdefault(name, known)
-    # All losses but the other betas, of which the page of the protocols has a table.
-    assert set(frame.index) - set(losses.values()) == {
-        "mgce, beta",
-        *(f"mgce {beta}" for beta in ("1", "1.4", "2", "5")),
-    }
-    for place, dataset in enumerate({"MNIST": "mnist", "FashionMNIST": "fashion_mnist"}[column] for column in columns):
-        assert shown(rows, place) == {name: pytest.approx(frame.loc[losses[name], dataset], abs=0.051) for name in rows}
-
-
 def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tables):
-    better, left_out, trained = {}, set(), set()
+    better, on_page, trained = {}, set(), set()
     for begins in ("| loss | letter, 40 % |", "| loss | 2,000 of MNIST, 20 % |"):
         columns, rows = table("docs/lab/choosing.md", begins)
         rows = {loss.strip("`") for loss in rows}
@@ -475,11 +245,11 @@ def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tab
             best = max(value for loss, value in values.items() if loss in rows)
             better |= {(column, loss): value for loss, value in values.items() if value > best}
             names = {re.split("[ ,]", loss)[0] for loss in values}
-            left_out |= names - {loss.split(" ")[0] for loss in rows}
+            on_page |= {loss.split(" ")[0] for loss in rows}
             trained |= names
     assert better == {
         ("adult, 40 %", "poly-1"): pytest.approx(82.2, abs=0.051),
         ("2,000 of MNIST, 40 %", "ce+trunc, epoch 2"): pytest.approx(95.2, abs=0.051),
     }
     said = re.search(r"shows (\d+) more of the (\d+) losses", (COMMITTED.parent / "docs/lab/choosing.md").read_text())
-    assert said.groups() == (f"{len(left_out)}", f"{len(trained)}") and trained <= set(LOSSES)
+    assert said.groups() == (f"{len(trained - on_page)}", f"{len(trained)}") and trained <= set(LOSSES)

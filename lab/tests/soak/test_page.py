@@ -15,10 +15,9 @@ def test_page_is_the_rendering_of_the_saved_results():
 
 
 def test_a_changed_result_changes_the_page():
-    for part in ("worst", "families"):
-        results = copy.deepcopy(RESULTS)
-        next(iter(results[part].values()))["error"] = 77.0
-        assert page.render(results) != page.render(RESULTS)
+    results = copy.deepcopy(RESULTS)
+    next(iter(results["worst"].values()))["error"] = 77.0
+    assert page.render(results) != page.render(RESULTS)
 
 
 def test_a_run_that_was_stopped_does_not_pass_for_a_whole_one():

@@ -110,9 +110,9 @@ class Verdict:
 
     @property
     def gap(self) -> float:
-        """How much larger a share of the training labels the network predicted in the last epoch than of the others.
+        """Share of training labels that the network predicted in the last epoch, minus its share of validation labels.
 
-        The others are the validation labels. The gap is NaN if :meth:`ModelKeeper.step` was given no logits. A network
+        The gap is NaN if :meth:`ModelKeeper.step` was given no logits. A network
         that overfits has a gap, with right labels too.
         """
         return self.epochs[-1].training - self.epochs[-1].network

@@ -1,9 +1,9 @@
 """Compute the MGCE loss of a linear head and its gradients a chunk of rows at a time.
 
 Only the logits of one chunk are stored. On a CPU, and in float32 on a GPU, one pass over the rows adds the gradient for
-the weights of the head chunk by chunk, in a float32 tensor. In bfloat16 on a GPU there are two passes. The first goes
-over the rows and keeps three numbers of each. The second goes over the classes: it computes the logits of a block of
-them again, for all rows, and writes the block's gradient once, without a float32 tensor of the size of the weights.
+the weights of the head chunk by chunk, in a float32 tensor. In bfloat16 on a GPU there are two passes. The first
+computes the loss and stores three numbers for each row. The second computes the logits again, one block of classes at a
+time, and writes the gradient for the weights of the block. So no float32 tensor has the size of the weights.
 """
 
 from __future__ import annotations

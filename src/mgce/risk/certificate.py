@@ -35,7 +35,7 @@ CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
     "random group"
 )
-ONE_HOT = "the classifier gives one class the probability 1 wherever, as in all these examples"
+ONE_HOT = "the classifier always gives one class the probability 1, as in all these examples"
 UNSEEN_WRONG = "a label that is none of the classes counts as an error, and is right"
 BOUNDS = ("argmax", "randomized", "alpha")
 # Of the samples in the worst cell of docs/certificates.md where noise depends on the row: the bound under the condition

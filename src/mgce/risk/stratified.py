@@ -187,7 +187,7 @@ class _Cells:
 
     @cached_property
     def outcomes(self) -> IntArray:
-        """For each number of errors in the first cell, the most in the second that keep T at most as observed."""
+        """For each number of errors in the first cell, the most in the second with which T is as observed or less."""
         first = np.arange(self.looked_up[0] + 1)
         own = self._order(*(np.array([k]) for k in self.errors))[0] * (1 + 1e-12)
         low, high = np.full(first.size, -1), np.full(first.size, self.looked_up[1])

@@ -94,7 +94,8 @@ def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logit
         s_y = \sum_{j: p_j > p_y} p_j \ \text{(adaptive)}
 
     For probabilities p the scores are in [0, 1]. For logits f the scores are :math:`-\log(1 - s_y)` with the softmax of
-    f as p, in [0, inf]. The order is the same, but two classes do not tie because both probabilities have rounded to 0.
+    f as p, in [0, inf]. Both scores order classes alike. Scores of logits do not tie where probabilities round
+    to 0.
 
     The least ambiguous sets are the smallest on average; the adaptive ones are larger for hard examples and smaller for
     easy ones, so that both have similar coverage. The published adaptive score adds p_y itself, or a random part of

@@ -98,4 +98,4 @@ def test_options_that_contradict(refuses, labelled):
 
 def test_the_results_do_not_overwrite_the_consensus(refuses, labelled):
     named = ("--label-columns", "ann,bob", "--json", "table.consensus.csv")
-    refuses("Expected `json` to be the path of a file that serves for nothing else", "fit", "table.csv", *named)
+    refuses("Expected `json` to be the path of a file that nothing else uses", "fit", "table.csv", *named)

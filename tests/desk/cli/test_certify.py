@@ -86,7 +86,7 @@ def test_few_rows_that_the_model_learnt_from_are_counted(mgce, model_file, peopl
         ({"age": "old"}, [], "Expected `age` to be a column of finite numbers, but got 'old' in data row 1."),
         ({}, ["--delta", "0"], "Expected `delta` to be "),
         ({}, ["--noise-rate", "0.5"], "Expected `noise_rate` to be in [0, 1/2)"),
-        ({}, ["--json", "fresh.csv"], "Expected `json` to be the path of a file that serves for nothing else"),
+        ({}, ["--json", "fresh.csv"], "Expected `json` to be the path of a file that nothing else uses"),
         ({}, ["--json", "."], "Expected `json` to be the path of a file, but got '., which is a folder'."),
         (
             {},
@@ -332,11 +332,11 @@ def test_a_label_that_is_no_class_is_an_error(mgce, model_file, fresh, tmp_path,
         ),
         (
             ["p.csv", "--target", "truth", "--json", "c.json", "--to-check", "c.json"],
-            "Expected `to_check` to be the path of a file that serves for nothing else",
+            "Expected `to_check` to be the path of a file that nothing else uses",
         ),
         (
             ["p.csv", "--target", "truth", "--checked", "d.csv", "--json", "d.csv"],
-            "Expected `json` to be the path of a file that serves for nothing else",
+            "Expected `json` to be the path of a file that nothing else uses",
         ),
         (
             ["p.csv", "--target", "truth", "--groups", "job", "--to-check", "p.suspects.csv"],

@@ -49,9 +49,9 @@ def decide(folder, right, path, asked="t-to-check", skip=0, drop=0):
 
 
 def test_the_rows_to_look_up_are_written_over_no_other_file(refuses, right, tmp_path):
-    refuses("serves for nothing else", "clean", "t.suspects.csv", "--json", "t-to-check.suspects.csv")
+    refuses("nothing else uses", "clean", "t.suspects.csv", "--json", "t-to-check.suspects.csv")
     (tmp_path / "t-to-check.suspects.csv").symlink_to(tmp_path / "t.suspects.csv")
-    refuses("serves for nothing else", "clean", "t.suspects.csv")
+    refuses("nothing else uses", "clean", "t.suspects.csv")
 
 
 def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, tmp_path):

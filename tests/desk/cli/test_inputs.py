@@ -42,7 +42,7 @@ CALLS = {
 OF_PICTURES = {("fit", "target_file"): "table", ("fit", "encoder"): "table", ("train", "target_file"): "source"}
 NOT_TOGETHER = {("fit", "cleaned", "annotations"), ("fit", "mended", "annotations"), ("certify", "to_check", "checked")}
 NOT_TOGETHER |= {("certify", "to_check", "checked_again")}
-REFUSED = "serves for nothing else"
+REFUSED = "nothing else uses"
 
 
 def parameters(command):

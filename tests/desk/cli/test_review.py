@@ -140,7 +140,7 @@ def test_a_page_is_not_written_over_a_picture_that_it_shows(fitted, refuses, tmp
     (tmp_path / name).write_bytes(b"a picture")
     (tmp_path / "link.html").symlink_to(tmp_path / name)
     for out in (name, "link.html"):
-        refuses("serves for nothing else", "review", "people.suspects.csv", "--image", "person", "--out", out)
+        refuses("nothing else uses", "review", "people.suspects.csv", "--image", "person", "--out", out)
 
 
 def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
@@ -151,7 +151,7 @@ def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
     first = ("fit", "absent.csv", "--target", "sick", "--checked", "none.csv")  # before the table, which may be long
     refuses("Expected `checked` to be the path of a file that exists, but got 'none.csv'", *first)
     refuses("Expected `mended` to be given with decisions", *FIT, "--mended", "m.csv")
-    refuses("serves for nothing else", *FIT, "--checked", "d.csv", "--mended", "d.csv")
+    refuses("nothing else uses", *FIT, "--checked", "d.csv", "--mended", "d.csv")
     refuses("Expected `suspects` to be a file of suspects", "review", "people.csv")
     refuses(
         "Expected `text` to be a column of the table (person, file, age,",

@@ -65,7 +65,7 @@ def test_decisions_mend_what_is_learnt_from_and_leave_what_is_measured(first, fr
     # The accuracy is against the labels as given, those of the rows held out that were checked too.
     given, known = frame["y"][split.held_out], second.measured.predict(split.selected.iloc[split.held_out]).label
     assert second.quality["accuracy"] == pytest.approx((given.to_numpy() == known).mean())
-    probs = second.model.pipeline.predict_proba(split.selected.iloc[split.held_out])
+    probs = second.measured.pipeline.predict_proba(split.selected.iloc[split.held_out])
     assert second.certificate.argmax_error == certify(split.target[split.held_out], probs).argmax_error
     assert not set(second.judgement.suspects(N)) & decided and (second.judgement.wrong[list(decided)] == 0).all()
     assert second.judgement.share.disagreement < first.judgement.share.disagreement

@@ -280,6 +280,7 @@ def test_rows_are_drawn_class_by_class(monkeypatch):
     assert all((counts == 20).all() for counts in seen) and len(seen) == 3
 
 
+@pytest.mark.usefixtures("all_trees")
 @pytest.mark.parametrize("n", [1, 2, 100, 10_000, 100_000, 750_000, 10**7])
 def test_each_row_is_judged_by_as_many_trees_however_many_rows_there_are(n):
     trees = forest(n, seed=0).n_estimators

@@ -23,6 +23,7 @@ def test_rare_classes_do_not_spoil_the_ranking():
     assert average_precision_score(bad, found.wrong) > average_precision_score(bad, -margin) - 0.03
 
 
+@pytest.mark.usefixtures("all_trees")
 @pytest.mark.parametrize("kind", ["symmetric", "pair"])
 def test_wrong_labels_are_found_and_counted(kind, monkeypatch):
     X, y = load_digits(return_X_y=True)

@@ -10,6 +10,7 @@ from scipy import stats
 DOCS = Path(__file__).parents[4] / "docs"
 START, END = "<!-- measured -->", "<!-- /measured -->"
 RARE = 1e-3  # probability of so many misses of a valid bound, below which a cell is beyond
+LOOSE = 1.5  # times the true error: bounds above are on the page without another method too
 STRENGTHS = (0.0, 0.5, 1.0)  # from noise by class alone to noise that grows with the model's uncertainty
 BY_ROW = ("instance-rate", "instance-transition")  # kinds whose condition is false at every strength but 0
 
@@ -44,8 +45,8 @@ def allowed(cell: dict[str, Any], delta: float) -> float:
 def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Return the table of misses."""
     lines = [
-        "| kind | delta 0.01 | delta 0.05 | delta 0.2 | cells beyond |",
-        "|---|---|---|---|---|",
+        "| kind | delta 0.01 | delta 0.05 | delta 0.2 |",
+        "|---|---|---|---|",
     ]
     total = wrong = 0
     for kind in found:
@@ -56,7 +57,7 @@ def misses(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
         for delta in (0.01, 0.05, 0.2):
             rates = [c["misses"] / c["draws"] for (_, _, d), c in own.items() if d == delta]
             shares.append(f"{max(rates):.3f}" if rates else "")
-        lines.append(f"| {kinds[kind]} | {' | '.join(shares)} | {many} of {len(own)} |")
+        lines.append(f"| {kinds[kind]} | {' | '.join(shares)} |")
     draws = sum(cell["draws"] for cell in record.values())
     return f"{total} cells, {draws:,} draws; {wrong} cells beyond.\n\n" + "\n".join(lines)
 
@@ -90,7 +91,7 @@ def broken(record: dict[str, Any], kinds: dict[str, str]) -> str:
         "|---|---:|---:|---:|---:|---:|",
     ]
     for (kind, strength), own in zip(found, shares, strict=True):
-        for k in sorted({k for k, _, _ in own}):
+        for k in sorted({k for k, _, _ in own})[:2]:  # the fewest classes, where most bounds are false
             worst = (
                 max(share for (kk, n, _), share in own.items() if (kk, n) == (k, size)) for size in (50, 200, 2000)
             )
@@ -100,18 +101,24 @@ def broken(record: dict[str, Any], kinds: dict[str, str]) -> str:
 
 
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
-    """Return mean bounds and those of other methods at k = 10 and delta .05, at the largest n that was drawn."""
-    head = "Mean bounds, and for sets mean numbers of classes in a set, beside other methods, at k = 10 and delta 0.05."
-    lines = [f"{head} A method marked *wrongly* assumes what is false in this world:", ""]
-    lines += ["| kind | n | true error | ours | others |", "|---|---:|---:|---:|---|"]
+    """Return mean bounds at k = 10 and delta .05, at the largest n: the loosest, and those beside other methods."""
+    lines = [
+        "Mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`; for sets, mean numbers of classes. The table has the "
+        "kinds beside which another method was run, and the loosest. A method marked *wrongly* assumes what is false "
+        "in this world:",
+        "",
+        "| kind | true error | ours | others |",
+        "|---|---:|---:|---|",
+    ]
     for kind in [kind for kind in found if kind not in BY_ROW]:  # their bound is that of the last strength
         own = {n: cell for (k, n, delta), cell in cells(record, kind).items() if (k, delta) == (10, 0.05)}
         if not own:
             continue
-        n, cell = max(own.items())
+        cell = max(own.items())[1]
         mean = {name: value / cell["draws"] for name, value in cell["sums"].items()}
         truth, ours = mean.pop("truth"), mean.pop("bound")
         others = "; ".join(f"{name.replace('wrongly', '*wrongly*')} {value:.3f}" for name, value in mean.items())
         own_truth = "" if kind.startswith("sets") else f"{truth:.3f}"
-        lines.append(f"| {kinds[kind]} | {n:,} | {own_truth} | {ours:.3f} | {others} |")
+        if others or (own_truth and ours > LOOSE * truth):
+            lines.append(f"| {kinds[kind]} | {own_truth} | {ours:.3f} | {others} |")
     return "\n".join(lines)

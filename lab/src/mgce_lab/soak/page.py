@@ -40,37 +40,26 @@ def render(results: Results) -> str:
         "This page supports [Reliability](../reliability.md).",
         "## No wrong numbers",
         f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
-        "difficult logits. The results of every backend were compared with the true values. The true values come from "
-        "separate code in extended precision (80 bits). "
+        "difficult logits. The true values come from separate code in extended precision (80 bits). "
         + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
         machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
-        f"`python -m mgce_lab.soak numerics --rows {results['planned']} --record` measures all errors "
-        "again and writes this "
-        "page. After an interruption, the same command continues."
+        f"`python -m mgce_lab.soak numerics --rows {results['planned']} --record` measures again."
         + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
         + (LATER if "remark" in results else ""),
         "### Worst errors",
         "Each cell is the largest error in any row of logits, in units of eps: the spacing of floating-point numbers "
-        "at 1 in the dtype of the result. [The next table](#what-was-measured-and-what-is-allowed) says what "
-        "each column measures.",
+        "at 1 in the dtype of the result. A backend has up to four dtypes.",
         _by_backend(results),
-        "- The backend `linear` is the fused linear head (`LinearMGCELoss`): its weight or its input is an identity "
-        "matrix, whichever is smaller. `linear` computed a quarter of all rows: rows without masks and with at most "
-        "4097 classes.\n"
-        "- The backend `cuda` is the Triton kernel, which runs in Triton's interpreter if there is no GPU. The backend "
-        "`compile` consists of plain operations, compiled by PyTorch. Both `cuda` and `compile` were slow in this test "
-        "and computed few rows.\n"
-        "- h and p have one implementation, shown under `torch`.",
+        "`linear` is the fused linear head. `cuda` is the Triton kernel, in Triton's interpreter if there is no GPU. "
+        "`compile` is plain operations, compiled by PyTorch. `cuda` and `compile` were slow in this test and computed "
+        "few rows. h and p have one implementation, shown under `torch`.",
         "### What was measured, and what is allowed",
-        "In this table f are the logits of a row and y is the label. phi is the [normalizer](../numerics.md), "
-        "and t = phi + max f is the root of its equation. h and p are the two probability vectors of MGCE. e_y is the "
-        "vector that is 1 at the label and 0 elsewhere. An error of d in the table means d eps.",
+        "f are the logits of a row and y is the label; phi is the [normalizer](../numerics.md). e_y is 1 at the label "
+        "and 0 elsewhere. An error of d means d eps.",
         _limits(results),
         "### What was tried",
         _shares(results),
         "`mgce_lab.soak.families` describes each family of rows of logits." + _added(results),
-        "The largest error in each family of rows:",
-        _by_family(results),
         *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -79,6 +68,8 @@ def render(results: Results) -> str:
 def _limits(results: Results) -> str:
     lines = ["| quantity | at most | worst | meaning |", "|---|---:|---:|---|"]
     for name, (limit, meaning, _) in QUANTITIES.items():
+        if name.endswith((" gap", " sum")):
+            continue  # they follow from the quantity that they are of
         errors = [one["error"] for where, one in results["worst"].items() if where.split("/")[2] == name]
         cells = (
             f"**{name}**",
@@ -91,12 +82,20 @@ def _limits(results: Results) -> str:
 
 
 def _by_backend(results: Results) -> str:
-    rows = []
+    rows: dict[str, int] = {}
+    errors: dict[tuple[str, str], float] = {}
     for backend_and_dtype, tried in results["counts"].items():
-        errors = [results["worst"].get(f"{backend_and_dtype}/{quantity}") for quantity in MAIN]
-        shown = ["" if worst is None else _number(worst["error"]) for worst in errors]
-        rows.append([backend_and_dtype.replace("/", ", "), f"{tried:,}", *shown])
-    return table(["backend, dtype", "rows", *MAIN], rows)
+        backend = backend_and_dtype.partition("/")[0]
+        rows[backend] = rows.get(backend, 0) + tried
+        for quantity in MAIN:
+            worst = results["worst"].get(f"{backend_and_dtype}/{quantity}")
+            if worst is not None:
+                errors[backend, quantity] = max(worst["error"], errors.get((backend, quantity), 0.0))
+    shown = [
+        [backend, f"{tried:,}", *(_number(errors[backend, q]) if (backend, q) in errors else "" for q in MAIN)]
+        for backend, tried in rows.items()
+    ]
+    return table(["backend", "rows", *MAIN], shown)
 
 
 def _tried(family: str, results: Results) -> bool:
@@ -118,19 +117,6 @@ def _shares(results: Results) -> str:
         f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
         f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows."
     )
-
-
-def _by_family(results: Results) -> str:
-    rows = []
-    for name in (name for name in FAMILIES if _tried(name, results)):
-        found = {
-            quantity: results["families"][f"{name}/{quantity}"]
-            for quantity in MAIN
-            if f"{name}/{quantity}" in results["families"]
-        }
-        worst = max(found, key=lambda quantity: found[quantity]["error"])
-        rows.append([name, _number(found[worst]["error"]), worst, found[worst]["backend"]])
-    return table(["family", "largest error", "of", "backend"], rows)
 
 
 def _number(error: float) -> str:

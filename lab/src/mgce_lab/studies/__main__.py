@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from mgce._machine import describe
-from mgce_lab.studies import bandwidth, claim_list, claims, first_call, grid, head, memory, page, scaling
+from mgce_lab.studies import claim_list, claims, grid, head, memory, page
 
 STAGES = "1 tests, 2 linear heads, 3 losses, 4 training"
 
@@ -50,11 +50,8 @@ def _on_cpu(seconds: float, threads: int) -> None:
     results: dict[str, Any] = {
         "machine": machine,
         "grid": grid.run(seconds),
-        "scaling": scaling.run(seconds),
-        "bandwidth": bandwidth.run(seconds),
         "head": head.run(seconds),
         "memory": memory.run(),
-        "first_call": first_call.run(),
     }
     page.CPU.parent.mkdir(parents=True, exist_ok=True)
     page.CPU.write_text(json.dumps(results, indent=1) + "\n")

@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
-from mgce.losses import presets
+from mgce_lab import losses as named_losses
 from mgce_lab.engine.methods import row_name
-from mgce_lab.engine.significance import Summary, difference_of_means
+from mgce_lab.engine.significance import LEVEL, Difference, Summary, paired_difference
 from mgce_lab.engine.store import Runs
-from mgce_lab.paper.agreement import PAPER_SEEDS, judge
+from mgce_lab.paper.agreement import judge
 from mgce_lab.paper.published import published_row
 from mgce_lab.soak.certificates import KINDS
 from mgce_lab.soak.hardness import BAD
@@ -337,7 +338,7 @@ def of_features(key: str, model: str = "MGCEEmbeddingClassifier") -> list[float]
 
 def first_on_features() -> bool:
     """Return whether our head has the best mean rank of the six models on the page."""
-    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \|$", page("docs/lab/embeddings.md").split("## ")[0], re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+?) \|.*\| ([\d.]+) \| \d+ \|$", page("docs/lab/embeddings.md").split("## ")[0], re.M)
     return len(rows) == 6 and min(rows, key=lambda row: float(row[1]))[0] == "MGCEEmbeddingClassifier"
 
 
@@ -432,16 +433,19 @@ def verdicts() -> list[float]:
 
 
 @functools.cache
-def images(stem: str = "", dataset: str = "fashion_mnist") -> dict[tuple[str, float], dict[str, Any]]:
-    """Return the records of networks on images by method and noise rate: of the ImageNet stem, or of another."""
+def images(stem: str = "", dataset: str = "fashion_mnist") -> dict[tuple[str, float], list[dict[str, Any]]]:
+    """Return the records of networks on images by method and noise rate, by seed: of the ImageNet stem or another."""
     runs = Runs(RESULTS / f"paper-images{stem}").read().values()
     records = [dict(one) for run in runs if run.specification["dataset"] == dataset for one in run.records]
-    return {(row_name(one["method"], float(one["beta"])), one["noise_rate"]): one for one in records}
+    found: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for one in sorted(records, key=lambda record: int(record["seed"])):
+        found.setdefault((row_name(one["method"], float(one["beta"])), one["noise_rate"]), []).append(one)
+    return found
 
 
 def stem(name: str = "") -> list[float]:
     """Return epochs, accuracy, that of the last epoch and calibration error of cross-entropy with right labels."""
-    record = images(name)["ce", 0.0]
+    (record,) = images(name)["ce", 0.0]
     curve = record["test_accuracy_by_epoch"]
     return [len(curve), *(100 * value for value in (record["accuracy"], curve[-1], record["ece_h"]))]
 
@@ -449,32 +453,38 @@ def stem(name: str = "") -> list[float]:
 def on_cifar10(row: str, column: str) -> float:
     """Return a cell of the table of networks on CIFAR-10 with 40 % wrong labels."""
     methods = {"GCE, β = 1.4": "gce", "MGCE, β = 1.4": "mgce", "cross-entropy": "ce", "MAE (minimax)": "mgce@1"}
-    found = images(dataset="cifar10")
-    record = found[methods[row], 0.4]
+    (record,) = images(dataset="cifar10")[methods[row], 0.4]
     last = record["test_accuracy_by_epoch"][-1]
     return 100 * float({"last epoch": last, "ECE of h": record["ece_h"]}.get(column, record["accuracy"]))
 
 
+def curves_on_images(method: str) -> NDArray[np.float64]:
+    """Return the test accuracy by epoch on FashionMNIST with 40 % wrong labels in percent, a row for each seed."""
+    return 100 * np.array([one["test_accuracy_by_epoch"] for one in images()[method, 0.4]])
+
+
 def figure_3() -> list[float]:
-    """Return the best and the last accuracy of cross-entropy under noise, rounded, and the last of MGCE and GCE."""
-    curves = {
-        method: 100 * np.array(images()[method, 0.4]["test_accuracy_by_epoch"]) for method in ("ce", "mgce", "gce")
-    }
-    return [curves["ce"].max(), curves["ce"][-1], statistics.fmean(curves[one][-1] for one in ("mgce", "gce"))]
+    """Return the best and last accuracy of cross-entropy under noise, and the last of MGCE and GCE: means."""
+    mean = {method: curves_on_images(method).mean(0) for method in ("ce", "mgce", "gce")}
+    return [mean["ce"].max(), mean["ce"][-1], statistics.fmean(mean[one][-1] for one in ("mgce", "gce"))]
 
 
-def first_epoch(method: str, accuracy: float) -> int:
-    """Return the epoch in which a network on FashionMNIST, 40 % wrong labels, first reaches a test accuracy."""
-    curve = np.array(images()[method, 0.4]["test_accuracy_by_epoch"])
-    return int(np.flatnonzero(100 * curve >= accuracy - 1e-9)[0]) + 1
+def first_epoch(curve: NDArray[np.float64], accuracy: float) -> int:
+    """Return the epoch in which a curve first reaches an accuracy in percent."""
+    return int(np.flatnonzero(curve >= accuracy - 1e-9)[0]) + 1
 
 
 def convergence_on_images() -> list[float]:
-    """Return the epoch of GCE's final accuracy, of how many epochs, and those in which both reach three accuracies."""
-    final, accuracies = 100 * images()["gce", 0.4]["test_accuracy_by_epoch"][-1], (87, 88, 89)
-    epochs = len(images()["gce", 0.4]["test_accuracy_by_epoch"])
-    both = [first_epoch(method, accuracy) for method in ("mgce", "gce") for accuracy in accuracies]
-    return [first_epoch("mgce", final), epochs, *accuracies, *both]
+    """Return the epoch of GCE's final accuracy, of how many, and for each seed those of three accuracies."""
+    mgce, gce = curves_on_images("mgce"), curves_on_images("gce")
+    accuracies = (87, 88, 89)
+    both = [
+        first_epoch(curve, accuracy)
+        for pair in zip(mgce, gce, strict=True)
+        for curve in pair
+        for accuracy in accuracies
+    ]
+    return [first_epoch(mgce.mean(0), gce.mean(0)[-1]), mgce.shape[1], *accuracies, *both]
 
 
 def of_paper(method: str, measure: str, noise_rate: float = 0.4) -> list[float]:
@@ -484,41 +494,58 @@ def of_paper(method: str, measure: str, noise_rate: float = 0.4) -> list[float]:
     return found
 
 
-def _on_images(method: str, measure: str) -> tuple[float, list[float]]:
+def _on_images(method: str, measure: str) -> tuple[Summary, list[float]]:
     """Return our number of FashionMNIST with 40 % wrong labels in percent, and the paper's with its deviation."""
     of_theirs = of_paper("mgce@1" if method == "mae_published" else method, measure)
-    return 100 * images()[method, 0.4][measure], of_theirs
+    values = [100 * one[measure] for one in images()[method, 0.4]]
+    deviation = statistics.stdev(values) if len(values) > 1 else math.nan
+    return Summary(statistics.fmean(values), deviation, len(values)), of_theirs
 
 
 def beside_the_paper(method: str) -> list[float]:
-    """Return accuracy and calibration error, each beside the paper's."""
+    """Return the seeds, accuracy and calibration error with deviations over the seeds, if any, beside the paper's."""
     found = [_on_images(method, measure) for measure in ("accuracy", "ece_h")]
-    return [number for ours, paper in found for number in (ours, paper[0])]
+    numbers = [number for ours, paper in found for number in (ours.mean, ours.std, paper[0])]
+    return [float(found[0][0].size), *(number for number in numbers if not math.isnan(number))]
 
 
-def above_on_images() -> set[str]:
-    """Return the methods whose accuracy differs from the paper's and is above it."""
-    found = {method: _on_images(method, "accuracy") for method in ("gce", "mgce", "mae_published", "ce")}
-    verdicts = {method: judge("", Summary(ours, math.nan, 1), paper) for method, (ours, paper) in found.items()}
-    return {method for method, verdict in verdicts.items() if verdict and "above" in verdict.sentence}
+def against_the_paper(measure: str) -> dict[str, str]:
+    """Return for each method whether its number on FashionMNIST is above or below the paper's, or else the verdict."""
+    found = {method: _on_images(method, measure) for method in ("gce", "mgce", "mae_published", "ce")}
+    verdicts = {method: judge("", ours, paper) for method, (ours, paper) in found.items()}
+    sides = {method: re.search("above|below", one.sentence) for method, one in verdicts.items() if one is not None}
+    return {method: side[0] if side else verdicts[method].kind for method, side in sides.items()}
 
 
-def ece_on_images() -> list[float]:
-    """Return the calibration error of MGCE, the paper's with its deviation, and the p-value of the difference."""
-    ours, paper = _on_images("mgce", "ece_h")
-    verdict = judge("", Summary(ours, math.nan, 1), paper)
-    assert verdict is not None and verdict.kind == "too wide"
-    return [ours, *paper, difference_of_means(Summary(ours, math.nan, 1), Summary(*paper, PAPER_SEEDS)).p]
+def _differences(other: str) -> list[Difference]:
+    """Return by how much MGCE exceeds a method on FashionMNIST with 40 % wrong labels, in three measures."""
+    measures = ("accuracy", "ece_h", "ece_p")
+    ours, theirs = ([[one[name] for one in images()[method, 0.4]] for name in measures] for method in ("mgce", other))
+    return list(map(paired_difference, ours, theirs))
+
+
+def differences_on_images(other: str) -> list[float]:
+    """Return the differences in points, each with its p-value."""
+    return [number for one in _differences(other) for number in (100 * one.value, one.p)]
+
+
+def verdicts_on_images() -> dict[str, str]:
+    """Return for two methods whether MGCE is higher or lower in each measure, or level."""
+    sides = {False: "lower", True: "higher"}
+    return {
+        other: " ".join(sides[one.value > 0] if one.p < LEVEL else "level" for one in _differences(other))
+        for other in ("ce", "gce")
+    }
 
 
 def n_losses() -> float:
     """Return the number of losses that the comparisons train."""
-    return float(len(presets.LOSSES))
+    return float(len(named_losses.LOSSES))
 
 
-def n_named() -> float:
-    """Return the number of losses that `robust_loss` makes."""
-    return float(len(presets.NAMED))
+def n_named() -> list[float]:
+    """Return the number of losses that `robust_loss` makes, without those of the lab and with them."""
+    return [float(len(named_losses.NAMED) - len(named_losses.HERE)), float(len(named_losses.NAMED))]
 
 
 # What `mgce-lab compare digits --json results/compare/NAME.json` writes.

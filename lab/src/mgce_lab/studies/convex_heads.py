@@ -1,9 +1,8 @@
 """The convex head on frozen features: how its width, beta and features decide, and how long it takes.
 
-`python -m mgce_lab.studies.convex_heads EMBEDDINGS CIFARN TEXT --out FILE` reads frozen features of two parts of
-CIFAR-10's training set, `train-0-6000.npz` and `held-6000-9000.npz` with arrays x and y, `CIFAR-10_human.pt`, and
-`banking77-train.csv` and `banking77-test.csv`. It writes a record, and prints the tables of its page. `--parts` alone
-prints the tables of a record that is there.
+`python -m mgce_lab.studies.convex_heads EMBEDDINGS CIFARN --out FILE` reads frozen features of two parts of CIFAR-10's
+training set, `train-0-6000.npz` and `held-6000-9000.npz` with arrays x and y, and `CIFAR-10_human.pt`. It writes a
+record, and prints the tables of its page. `--parts` alone prints the tables of a record that is there.
 """
 
 from __future__ import annotations
@@ -19,11 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine, make_classification
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -34,22 +30,19 @@ from mgce.linear import EmptyUncertaintySetError, fit_linear
 from mgce.linear.objective import trivial_value
 from mgce_lab.engine.markdown import machine_line, table
 
-PARTS = ("times", "tables", "theory", "corrected", "widths")
+PARTS = ("times", "theory", "corrected", "widths")
 WIDTHS = (0.05, 0.03, 0.02, 0.013, 0.008, 0.003, 0.001)  # 0.013 is 1/sqrt(n)
 BETAS = (1.05, 1.4, 5.0, 11.0)
 BETAS_ELSEWHERE = (1.4,)  # for other features than standardised ones
 RATE = 0.4
-OLD = 1e-3  # the default before it followed the size of the table
 DELTA = 0.05  # of the width by Hoeffding's inequality for normal errors
-TABLES = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
-TABLE_SEEDS = 5
 TURNS = 3
 
 
 def main() -> None:
     """Measure all parts, write the record, and print its tables."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.convex_heads", description=__doc__)
-    parser.add_argument("folders", nargs="*", type=Path, metavar="EMBEDDINGS CIFARN TEXT")
+    parser.add_argument("folders", nargs="*", type=Path, metavar="EMBEDDINGS CIFARN")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="measure these, and keep the others")
     options = parser.parse_args()
@@ -64,7 +57,7 @@ def main() -> None:
     print_tables(record)
 
 
-def measures(embeddings: Path, cifarn: Path, text: Path) -> dict[str, Callable[[], Any]]:
+def measures(embeddings: Path, cifarn: Path) -> dict[str, Callable[[], Any]]:
     """Return a function for each part of the record."""
     train, test = np.load(embeddings / "train-0-6000.npz"), np.load(embeddings / "held-6000-9000.npz")
     right, truth = train["y"].astype(int), test["y"].astype(int)
@@ -73,7 +66,6 @@ def measures(embeddings: Path, cifarn: Path, text: Path) -> dict[str, Callable[[
     rows = {name: prepared(name, train["x"], test["x"]) for name in ("standardised", "square roots", "unit rows")}
     return {
         "times": lambda: [times("CIFAR-10 features", rows["standardised"][0], labels["people"]), times(*made())],
-        "tables": lambda: small_tables() + [row for row in banking(text)],
         "theory": lambda: [theory(name, rows["standardised"][0], right, given) for name, given in labels.items()],
         "corrected": lambda: corrected(*rows["standardised"], labels["symmetric"], truth),
         "widths": lambda: [
@@ -186,50 +178,6 @@ def made() -> tuple[str, Any, Any]:
     return "made classes", X, y
 
 
-def small_tables() -> list[dict[str, Any]]:
-    """Return the accuracy of the default and of the old one on small tables of scikit-learn, standardised."""
-    found = []
-    for name, load in TABLES.items():
-        X, y = load(return_X_y=True)
-        for rate in (0.0, 0.2, 0.4):
-            scores = []
-            for seed in range(TABLE_SEEDS):
-                order = np.random.default_rng(seed).permutation(y.size)
-                train, test = order[: y.size * 2 // 3], order[y.size * 2 // 3 :]
-                given = symmetric(y[train], rate, int(y.max()) + 1, seed)
-                scaler = StandardScaler().fit(X[train])
-                scores.append(before_and_after(scaler.transform(X[train]), given, scaler.transform(X[test]), y[test]))
-            old, new, width = (float(np.mean(column)) for column in zip(*scores, strict=True))
-            found.append({"data": name, "rate": rate, "old": percent(old), "new": percent(new), "width": width})
-    return found
-
-
-def banking(text: Path) -> list[dict[str, Any]]:
-    """Return the same for 3,200 texts of banking77, by TF-IDF reduced to 300 numbers."""
-    train, test = (pd.read_csv(text / f"banking77-{part}.csv") for part in ("train", "test"))
-    train = train.sample(3200, random_state=0)
-    vectorizer = TfidfVectorizer(sublinear_tf=True).fit(train["text"])
-    reduced = TruncatedSVD(300, random_state=0).fit(vectorizer.transform(train["text"]))
-    parts = [reduced.transform(vectorizer.transform(part["text"])) for part in (train, test)]
-    scaler = StandardScaler().fit(parts[0])
-    classes = np.unique(test["category"])
-    right, truth = (np.searchsorted(classes, part["category"]) for part in (train, test))
-    found = []
-    for rate in (0.0, 0.2, 0.4):
-        given = symmetric(right, rate, classes.size, 0)
-        old, new, width = before_and_after(scaler.transform(parts[0]), given, scaler.transform(parts[1]), truth)
-        found.append({"data": "banking77", "rate": rate, "old": percent(old), "new": percent(new), "width": width})
-    return found
-
-
-def before_and_after(X: Any, given: Any, test: Any, truth: Any) -> tuple[float, float, float]:
-    """Return the accuracy at the old default, at the new one, and the width of the latter."""
-    settings: dict[str, Any] = {"tol": 1e-3, "max_iter": 200}
-    old = MGCEClassifier(lambda0=OLD, **settings).fit(X, given).score(test, truth)
-    clf = MGCEClassifier(**settings).fit(X, given)
-    return old, clf.score(test, truth), clf.lambda0_
-
-
 def print_tables(record: dict[str, Any]) -> None:
     """Print the tables of the page."""
     header = ["features, labels", "beta", *(f"{w:g}" for w in WIDTHS)]
@@ -242,15 +190,6 @@ def print_tables(record: dict[str, Any]) -> None:
     print(table(["labels", "half", "9 of 10", "99 of 100", "all"], rows), end="\n\n")
     rows = [["corrected moments", *(f"{a}" for a in record["corrected"].values())]]
     print(table(["width", *record["corrected"]], rows), end="\n\n")
-    names = ("right labels", "20 % wrong", "40 % wrong")
-    by_data: dict[str, list[Any]] = {}
-    for r in record["tables"]:
-        by_data.setdefault(r["data"], []).append(r)
-    rows = [
-        [name, f"{found[0]['width']:.2g}", *(f"{r['old']:.1f} / {r['new']:.1f}" for r in found)]
-        for name, found in by_data.items()
-    ]
-    print(table(["data", "width", *names], rows), end="\n\n")
     rows = []
     for r in record["times"]:
         base = r["seconds"]["LogisticRegression"]

@@ -29,8 +29,8 @@ CELLS = (
     ("digits", NOISE_RATE, 1),
     ("wine", NOISE_RATE, 5),
 )
-SHOWN = ("breast_cancer", NOISE_RATE)  # the demonstration itself, whose seeds the page shows one by one
-MARKS = {name: (f"<!-- {name} -->\n", f"\n\n<!-- /{name} -->") for name in ("means", "seeds")}
+SHOWN = ("breast_cancer", NOISE_RATE)  # the demonstration itself
+BEGIN, END = "<!-- means -->\n", "\n\n<!-- /means -->"
 Records = Sequence[dict[str, Any]]
 
 
@@ -81,24 +81,10 @@ def means(results: Records) -> str:
     return table(["data set", "wrong", *columns(results), "bounds that held"], rows)
 
 
-def by_seed(results: Records) -> str:
-    """Return a row for each seed of the demonstration itself."""
-    own = [one for one in results if (one["dataset"], one["rate"]) == SHOWN]
-    rows = [
-        [str(one["seed"]), *(f"{one[name]:.1f}" if isinstance(one[name], float) else str(one[name]) for name in heads)]
-        for heads in (columns(results),)
-        for one in own
-    ]
-    return table(["seed", *columns(results)], rows)
-
-
 def page(text: str, results: Records) -> str:
-    """Return docs/lab/demo.md with its tables written anew."""
-    for name, content in (("means", means(results)), ("seeds", by_seed(results))):
-        begin, end = MARKS[name]
-        before, _, rest = text.partition(begin)
-        text = f"{before}{begin}{content}{end}{rest.partition(end)[2]}"
-    return text
+    """Return docs/lab/demo.md with its table written anew."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}{means(results)}{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

@@ -103,14 +103,13 @@ def section() -> str:
         [
             *(f"{fit[name]:,}" for name in "ndk"),
             f"{fit['processor_seconds']:.1f}",
-            str(fit["heads"]),
             f"{fit['peak_gib']:.2f}",
             f"{fit['before_gib']:.2f}",
             f"{fit['accuracy']:.1%}".rstrip("%"),
         ]
         for fit in sorted(found["fits"], key=lambda fit: (fit["d"], fit["k"], fit["n"]))
     ]
-    header = ["n", "d", "k", "processor seconds", "penalties", "peak, GiB", "rows alone, GiB", "right, %"]
+    header = ["n", "d", "k", "processor seconds", "peak, GiB", "rows alone, GiB", "right, %"]
     parts = [
         "## Time and memory",
         "Made rows: n of d features, in k classes. A fifth of the labels are wrong.\n"

@@ -30,17 +30,15 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         "Two settings differ from the defaults: both multilayer perceptrons use many hidden units (`1024`) and early "
         "stopping, and `LogisticRegression` has `max_iter=1000`.",
         "![Accuracy of each estimator, on letter and on adult](images/estimators-accuracy.svg)",
-        "Accuracies and calibration errors are percentages, mean ± standard deviation over the seeds. ECE is the "
-        "expected calibration error of the predicted class. h are the minimax probabilities of an estimator, and p its "
-        "worst-case probabilities; p is calibrated for labels as noisy as the training labels. Seconds are the median "
-        "time of a fit, one fit after the other on two cores. `python -m mgce_lab.studies.noisy_tables` measures all "
-        "estimators again.",
+        "Accuracies and calibration errors are percentages, mean ± standard deviation over three seeds. ECE is the "
+        "expected calibration error of the predicted class, by the [probabilities](theory.md#two-probabilities) h or "
+        "p. Seconds are the median time of a fit on two cores. `python -m mgce_lab.studies.noisy_tables` measures "
+        "again.",
         f"Measured on: `{noisy_tables[0]['machine']}`.",
         *(_noisy(dataset, list(rows)) for dataset, rows in groupby(noisy_tables, key=lambda row: row["dataset"])),
         "## Time of fits",
-        "The times of fits are medians; the compared estimators took turns. The second and the third table are of all "
-        "rows of letter. `python -m "
-        "mgce_lab.studies.fit_times` measures the times of fits again.",
+        "The times are medians; the compared estimators took turns. The second and the third table are of all rows of "
+        "letter. `python -m mgce_lab.studies.fit_times` measures again.",
         machine_line(fit_times["machine"]),
         _growth(fit_times["growth"]),
         _linear(fit_times["linear"]),
@@ -58,14 +56,9 @@ def _noisy(dataset: str, rows: list[dict[str, Any]]) -> str:
         measures = [_percent([row[key] for row in mine if key in row]) for key in ("accuracy", "ece", "ece_p")]
         betas = sorted({float(row["beta"]) for row in mine if "beta" in row})
         chosen = " to ".join(f"{beta:g}" for beta in dict.fromkeys((betas[0], betas[-1]))) if betas else ""
-        lines.append([f"`{name}`", chosen, *measures, f"{seconds:.1f}", str(len(mine))])
-    header = [dataset, "beta", "accuracy", "ECE (h)", "ECE (p)", "seconds", "seeds"]
-    accuracy = {n: statistics.fmean(row["accuracy"] for row in rows if row["estimator"] == n) for n in names}
-    ranked = ", ".join(f"`{name}`" for name in sorted(accuracy, key=accuracy.__getitem__, reverse=True))
-    return (
-        table(header, lines)
-        + f"\n\nThe estimators on {dataset}, from the highest to the lowest mean accuracy: {ranked}."
-    )
+        lines.append([f"`{name}`", chosen, *measures, f"{seconds:.1f}"])
+    header = [dataset, "beta", "accuracy", "ECE (h)", "ECE (p)", "seconds"]
+    return table(header, lines)
 
 
 def _percent(values: list[float]) -> str:
@@ -81,10 +74,7 @@ def _growth(results: list[dict[str, Any]]) -> str:
         logistic, ours = (result["seconds"][name] for name in ("LogisticRegression", "MGCEClassifier"))
         sizes = [f"{result[name]:,}" for name in ("n", "d", "k")]
         rows.append([*sizes, f"{logistic:.2f}", f"{ours:.2f}", f"{ours / logistic:.1f}"])
-    text = (
-        "The first table shows how the time grows with the numbers of rows n, features d and classes k, by default "
-        "settings (`LogisticRegression` with `max_iter=1000`). The rows are made; a fifth of their labels are wrong."
-    )
+    text = "Made rows, of which a fifth have wrong labels: n rows, d features, k classes, by default settings."
     header = ["n", "d", "k", "`LogisticRegression`, seconds", "`MGCEClassifier`, seconds", "ratio"]
     return text + "\n\n" + table(header, rows)
 
@@ -98,8 +88,8 @@ def _linear(results: list[dict[str, Any]]) -> str:
             shown = "L1 `LogisticRegression`, saga" if name == "LogisticRegression" else f"`MGCEClassifier`, {name}"
             rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = (
-        "The table compares linear models with an L1 penalty. Each fit stops at the same relative distance from the "
-        "optimum of its own objective. The mean size of the penalty is the same for all models."
+        "Linear models with an L1 penalty of the same mean size. Each fit stops at the same relative distance from the "
+        "optimum of its own objective."
     )
     return text + "\n\n" + table(["", "above the optimum", "iterations", "seconds", "over saga"], rows)
 
@@ -122,10 +112,7 @@ def _at_once(cv: dict[str, Any], batched: dict[str, Any]) -> str:
         ),
     ):
         rows.append([job, str(epochs), f"{together:.2f} s", f"{alone:.2f} s", f"{alone / together:.1f}"])
-    text = (
-        "Training many networks at once takes less time than training one network after the other. In the row of "
-        "Table 3, “one at a time” means PyTorch's modules and optimizer."
-    )
+    text = "Many networks at once, and one after the other (in the second row by PyTorch's modules and optimizer):"
     return text + "\n\n" + table(["job", "epochs", "at once", "one at a time", "times faster"], rows)
 
 

@@ -374,7 +374,7 @@ def _packed(rows: Tensor) -> str:
 
 
 def records(part: str) -> list[dict[str, Any]]:
-    """Return the records of a part: `runs`, `development`, `unseen` or `settings`."""
+    """Return the records of a part: `runs`, `development` or `unseen`."""
     return _lines(part).read()
 
 
@@ -426,7 +426,7 @@ def main() -> None:
 def write() -> None:
     """Write the page, and two short tables of another one."""
     runs, development = records("runs"), records("development")
-    PAGE.write_text(page(runs, development, records("unseen"), records("settings")))
+    PAGE.write_text(page(runs, development, records("unseen")))
     for name, content in (("loops", summary(runs)), ("confused", confused(runs, development))):
         begin, end = (mark.format(name) for mark in MARK)
         write_between(CHOOSING, begin, f"\n{content}\n\n", end)

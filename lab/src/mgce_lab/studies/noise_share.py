@@ -254,31 +254,26 @@ def measured(found: NoiseShare, right: Any, given: Any) -> dict[str, Any]:
 
 
 def render(records: Sequence[dict[str, Any]]) -> str:
-    """Return the table by kind of noise as Markdown, of the tables that constants were chosen on and of the others."""
-    head = [
-        "noise",
-        "tables",
-        "cells",
-        "get an interval",
-        "it holds",
-        "its width",
-        "get a range",
-        "it holds",
-        "its top",
-    ]
+    """Return the table by kind of noise of the tables that were read once; the last row is of the others."""
+    head = ["noise", "get an interval", "it holds", "its width", "get a range", "it holds", "its top"]
     lines = []
     for kind, rate in KINDS:
-        for chosen in (True, False):
-            cells = [r for r in records if (r["noise"], r["rate"], r["chosen_on"]) == (kind, rate, chosen)]
-            if cells:
-                forms = [[r for r in cells if r["form"] == form] for form in ("interval", "range")]
-                name = f"{kind} {100 * rate:g} %" if rate else kind
-                lines.append([name, "chosen on" if chosen else "read once", str(len(cells))])
-                for of, width in zip(forms, ("width", "high"), strict=True):
-                    holds = f"{sum(r['low'] <= r['true'] <= r['high'] for r in of)} of {len(of)}" if of else ""
-                    sizes = [r["high"] - (r["low"] if width == "width" else 0) for r in of]
-                    lines[-1] += [str(len(of)), holds, f"{statistics.mean(sizes):.3f}" if of else ""]
+        cells = [r for r in records if (r["noise"], r["rate"], r["chosen_on"]) == (kind, rate, False)]
+        if cells:
+            lines.append([f"{kind} {100 * rate:g} %" if rate else kind, *_held(cells)])
+    lines.append(["all, tables that constants were chosen on", *_held([r for r in records if r["chosen_on"]])])
     return table(head, lines) + "\n"
+
+
+def _held(cells: Sequence[dict[str, Any]]) -> list[str]:
+    """Return how many get an interval or a range, how many hold the true share, and their mean width or top."""
+    found: list[str] = []
+    for form, width in (("interval", True), ("range", False)):
+        of = [r for r in cells if r["form"] == form]
+        holds = f"{sum(r['low'] <= r['true'] <= r['high'] for r in of)} of {len(of)}" if of else ""
+        sizes = [r["high"] - (r["low"] if width else 0) for r in of]
+        found += [str(len(of)), holds, f"{statistics.mean(sizes):.3f}" if of else ""]
+    return found
 
 
 def _indices(labels: Any) -> Any:

@@ -46,9 +46,9 @@ def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Ite
             real = Path(os.path.realpath(path))
             # A file cannot be a folder of another one either, even if neither exists yet.
             if _identity(path) in taken or any(real in other.parents or other in real.parents for other in written):
-                what, got = "the path of a file that serves for nothing else", path
+                what, got = "the path of a file that nothing else uses", path
                 if option.endswith("_dir"):
-                    what, got = f"a folder whose {path.name}, which is written, serves for nothing else", path.parent
+                    what, got = f"a folder with a file {path.name} that nothing else uses", path.parent
                 raise ValueError(expected(option, what, str(got)))
             folder = next(parent for parent in path.absolute().parents if parent.exists())
             if not folder.is_dir() or not os.access(folder, os.W_OK):

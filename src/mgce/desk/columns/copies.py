@@ -43,8 +43,8 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
-       and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over the
-       different rows a without similar rows (rule 1). :math:`f_j(a)` is the share of other rows with the value of
+       and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over those
+       rows a of them that have no similar rows (rule 1). :math:`f_j(a)` is the share of other rows with the value of
        a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
        max is right if columns are independent of one another, the second if a column is independent of the others near
        the row.
@@ -195,7 +195,10 @@ def _without_recodes(columns: list[Coded]) -> list[Coded]:
 
 
 def _density(column: pd.Series[Any]) -> float:
-    """Return the share of points on a column's grid that occur as values; 0 without a grid, 2 if it has no numbers."""
+    """Return the share of points on a column's grid that occur as values.
+
+    Return 0 if the values are on no grid, and 2 if they are not numbers or few.
+    """
     if isinstance(column.iloc[0], Vector):
         return 0.0
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:

@@ -1,68 +1,21 @@
-"""Read a sheet of an Excel file, cell by cell from its XML, with notes on what a person may not see in the sheet.
-
-Libraries fill a sheet up to its stated or its last cell. A file of some kilobytes then takes gigabytes, and a sheet
-that states too small a range loses rows. Here only cells with a value are kept, and each is counted (`TableSize`).
-"""
+"""Read a sheet of an Excel file, with the formats and texts that its cells refer to, and with its merged cells."""
 
 from __future__ import annotations
 
 import posixpath
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import IO, Any
-from xml.parsers import expat
 from zipfile import ZipFile
 
 from mgce._limits import TableSize, check_zip
 from mgce._validation import not_installed
-from mgce.desk.files.excel_files import MOST_COLUMNS, MOST_ROWS
+from mgce.desk.files.excel_xml import CELL, Cells, Dates, Range, Sheet, Tags, Texts, is_true
 
-CHUNK = 1 << 16  # bytes of XML that are parsed at a time
-# Bytes that count for each end and beginning of a tag, each cell with a value, and each cell of the table: a number is
-# an object of 32 bytes, and for a moment stands in a row, in a column, in a series and in the frame. Tags without cells
-# take no memory but time: some ten seconds up to the limit.
-TAG, VALUE, CELL = 48, 64, 32
 # Numbers of the formats of dates and times that a file does not spell out, and those of East Asia, from the
 # specification (ECMA-376, 18.8.30).
 DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
 HOURS = {46}  # of them [h]:mm:ss, a duration
-_REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]+)")
-_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have
-Range = tuple[int, int, int, int]  # first row and column, last row and column
-
-
-@dataclass
-class Sheet:
-    """The cells of a sheet that have a value, and what the reading report says about them.
-
-    Attributes:
-        title: name of the sheet.
-        rows: by its number, from 1, the cells of each row with a value, up to the last value; None for an error too.
-        merged: ranges of merged cells.
-        hidden_rows: numbers of hidden rows.
-        hidden_columns: for each column whether it is hidden.
-        filtered: whether the sheet has a filter.
-        formulas: number of formulas without a stored value.
-        errors: the errors of Excel that cells hold, such as #N/A.
-        no_dates: numbers in cells with the format of a date, which are no dates.
-    """
-
-    title: str
-    rows: dict[int, list[Any]] = field(default_factory=dict)
-    merged: list[Range] = field(default_factory=list)
-    hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: bytearray = field(default_factory=lambda: bytearray(MOST_COLUMNS))
-    filtered: bool = False
-    formulas: int = 0
-    errors: list[str] = field(default_factory=list)
-    no_dates: list[str] = field(default_factory=list)
-
-    @property
-    def width(self) -> int:
-        """The number of columns up to the last cell with a value."""
-        return max(map(len, self.rows.values()), default=0)
 
 
 class Workbook:
@@ -109,7 +62,7 @@ class Workbook:
 
     def sheet(self, title: str) -> Sheet:
         """Return the cells of a sheet."""
-        cells = _Cells(title, self.size, self._texts(), _Dates(self._formats(), self._since_1904))
+        cells = Cells(title, self.size, self._texts(), Dates(self._formats(), self._since_1904))
         with self._archive.open(self._paths[title]) as file:
             cells.read(file)
         for number in [number for number, row in cells.sheet.rows.items() if not row]:
@@ -151,7 +104,7 @@ class Workbook:
 
         def start(tag: str, values: dict[str, str]) -> None:
             if tag == "workbookPr":
-                self._since_1904 = _is_true(values.get("date1904"))
+                self._since_1904 = is_true(values.get("date1904"))
             elif tag == "sheet":
                 key = next((value for name, value in values.items() if name.endswith(" id")), "")
                 listed.append((values.get("name", ""), key, values.get("state", "visible")))
@@ -194,7 +147,7 @@ class Workbook:
         path = self._others.get("sharedStrings", "")
         if path not in self._archive.namelist():
             return []
-        texts = _Texts(self.size)
+        texts = Texts(self.size)
         with self._archive.open(path) as file:
             texts.read(file)
         return texts.texts
@@ -229,242 +182,7 @@ class Workbook:
         return [kinds[number] for number in styles]
 
     def _parse(self, file: IO[bytes], start: Callable[[str, dict[str, str]], None]) -> None:
-        _Tags(self.size, start).read(file)
-
-
-def column_letters(place: int) -> str:
-    """Return the letters by which Excel names a column, given its place from 1.
-
-    Example:
-        >>> [column_letters(place) for place in (1, 26, 27, 16384)]
-        ['A', 'Z', 'AA', 'XFD']
-    """
-    letters = ""
-    while place:
-        place, letter = divmod(place - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return letters
-
-
-class _Xml:
-    """A part of the file whose tags are handled while it is unpacked; each tag is counted."""
-
-    def __init__(self, size: TableSize) -> None:
-        self.size = size
-
-    def start(self, tag: str, values: dict[str, str]) -> None:
-        """Handle the beginning of an element."""
-
-    def end(self, tag: str) -> None:
-        """Handle the end of an element."""
-
-    def text(self, text: str) -> None:
-        """Handle text in an element."""
-
-    def read(self, file: IO[bytes]) -> None:
-        """Read the part to its end."""
-        parser = expat.ParserCreate(namespace_separator=" ")
-        parser.buffer_text, parser.buffer_size = True, CHUNK
-        tags: dict[str, str] = {}  # an element's name without its namespace
-
-        def begins(name: str, values: dict[str, str]) -> None:
-            tag = tags.get(name)
-            if tag is None:
-                tag = tags[name] = name.rpartition(" ")[2]
-            self.start(tag, values)
-
-        parser.StartElementHandler = begins
-        parser.EndElementHandler = lambda name: self.end(tags[name])
-        parser.CharacterDataHandler = self.text
-        parser.StartDoctypeDeclHandler = _refuse_doctype
-        while chunk := file.read(CHUNK):
-            self.size.add(TAG * chunk.count(b"<"))
-            parser.Parse(chunk, False)
-        parser.Parse(b"", True)
-
-
-def _refuse_doctype(*_: Any) -> None:
-    raise ValueError("its XML declares a type of document, as no Excel file does")
-
-
-class _Tags(_Xml):
-    """A part whose tags say everything, such as the list of sheets."""
-
-    def __init__(self, size: TableSize, handle: Callable[[str, dict[str, str]], None]) -> None:
-        super().__init__(size)
-        self._handle = handle
-
-    def start(self, tag: str, values: dict[str, str]) -> None:
-        self._handle(tag, values)
-
-
-class _Texts(_Xml):
-    """The texts that cells refer to."""
-
-    def __init__(self, size: TableSize) -> None:
-        super().__init__(size)
-        self.texts: list[str] = []
-        self._parts: list[str] = []
-        self._inside = self._reading_aid = False
-
-    def start(self, tag: str, values: dict[str, str]) -> None:
-        if tag == "si":
-            self._parts = []
-        elif tag == "rPh":  # how a word is pronounced, above the word
-            self._reading_aid = True
-        self._inside = tag == "t" and not self._reading_aid
-
-    def end(self, tag: str) -> None:
-        self._inside = False
-        if tag == "rPh":
-            self._reading_aid = False
-        elif tag == "si":
-            text = _unescaped("".join(self._parts))
-            self.size.add(VALUE + len(text))
-            self.texts.append(text)
-
-    def text(self, text: str) -> None:
-        if self._inside:
-            self._parts.append(text)
-
-
-class _Dates:
-    """Which styles are of dates, and what number is which date."""
-
-    def __init__(self, formats: list[tuple[bool, bool]], since_1904: bool) -> None:
-        from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
-
-        self._formats = formats
-        self._epoch = MAC_EPOCH if since_1904 else WINDOWS_EPOCH
-        self._convert = from_excel
-
-    def value(self, number: float, style: str) -> Any:
-        """Return a number, or the date that it stands for in a cell of this style.
-
-        Raises:
-            OverflowError: if there is no such date.
-        """
-        place = int(style)
-        is_date, is_duration = self._formats[place] if place < len(self._formats) else (False, False)
-        return self._convert(number, self._epoch, timedelta=is_duration) if is_date else number
-
-
-class _Cells(_Xml):
-    """The cells of a sheet."""
-
-    def __init__(self, title: str, size: TableSize, texts: list[str], dates: _Dates) -> None:
-        super().__init__(size)
-        self.sheet = Sheet(title)
-        self._texts, self._dates = texts, dates
-        self._places: dict[str, int] = {}  # of columns, by their letters
-        self._row: list[Any] = []
-        self._number = self._place = self._width = 0
-        self._kind, self._style = "n", ""
-        self._parts: list[str] = []
-        self._in_cell = self._inside = self._has_value = self._formula = self._reading_aid = False
-
-    def start(self, tag: str, values: dict[str, str]) -> None:
-        if tag == "c":
-            self._kind, self._style = values.get("t", "n"), values.get("s", "")
-            self._place = self._place_of(values["r"]) if "r" in values else self._place + 1
-            self._parts = []
-            self._in_cell, self._has_value, self._formula = True, False, False
-        elif tag in ("v", "t"):
-            self._inside = self._in_cell and not self._reading_aid
-            self._has_value = True
-        elif tag == "row":
-            self._begin_row(values)
-        elif tag == "f":
-            self._formula = True
-        elif tag == "rPh":
-            self._reading_aid = True
-        elif tag == "mergeCell":
-            self.size.add(VALUE)
-            self.sheet.merged.append(_range(values.get("ref", "")))
-        elif tag == "col" and _is_true(values.get("hidden")):
-            first, last = (min(int(values[end]), MOST_COLUMNS) for end in ("min", "max"))
-            self.sheet.hidden_columns[max(0, first - 1) : last] = b"\1" * (last - max(0, first - 1))
-        elif tag == "autoFilter":
-            self.sheet.filtered = True
-
-    def text(self, text: str) -> None:
-        if self._inside:
-            self._parts.append(text)
-
-    def end(self, tag: str) -> None:
-        if tag in ("v", "t"):
-            self._inside = False
-        elif tag == "rPh":
-            self._reading_aid = False
-        elif tag == "c":
-            self._in_cell = False
-            if self._parts:
-                self._keep(self._value("".join(self._parts)))
-            elif self._formula and not (self._has_value and self._kind == "str"):  # the result may be an empty text
-                self.sheet.formulas += 1
-
-    def _begin_row(self, values: dict[str, str]) -> None:
-        number = float(values["r"]) if "r" in values else self._number + 1
-        if not 1 <= number <= MOST_ROWS or number != int(number):
-            raise ValueError(f"it has a row {values['r'][:20]}; the last row of Excel is {MOST_ROWS:,}")
-        self._number, self._place = int(number), 0
-        self._row = self.sheet.rows.setdefault(self._number, [])
-        self.size.expect(CELL * len(self.sheet.rows) * self._width)
-        if _is_true(values.get("hidden")):
-            self.sheet.hidden_rows.add(self._number)
-
-    def _place_of(self, reference: str) -> int:
-        """Return the place of a cell's column, from 1."""
-        letters = reference.rstrip("0123456789")
-        place = self._places.get(letters)
-        if place is None:
-            place = self._places[letters] = _column(letters)
-        return place
-
-    def _value(self, text: str) -> Any:
-        """Return the value of a cell from the text in it; None for an error of Excel."""
-        if self._kind == "n":
-            return self._number_or_date(text)
-        if self._kind == "s":
-            place = int(text)
-            if not 0 <= place < len(self._texts):
-                raise ValueError(f"a cell of sheet {self.sheet.title!r} refers to a text that is not there")
-            return self._texts[place]
-        if self._kind == "b":
-            return _is_true(text)
-        if self._kind == "e":
-            self.size.add(VALUE + len(text))
-            self.sheet.errors.append(text)
-            return None
-        if self._kind == "d":
-            from openpyxl.utils.datetime import from_ISO8601
-
-            return from_ISO8601(text)
-        return _unescaped(text)
-
-    def _number_or_date(self, text: str) -> Any:
-        # No number of Excel has more than 17 digits.
-        whole = len(text) < 20 and not {*text} & {*".eE"}
-        number = int(text) if whole else float(text)
-        if not self._style:
-            return number
-        try:
-            return self._dates.value(number, self._style)
-        except (OverflowError, ValueError):
-            self.size.add(VALUE + len(text))
-            self.sheet.no_dates.append(text)
-            return None
-
-    def _keep(self, value: Any) -> None:
-        if value == "":
-            return
-        missing = self._place - len(self._row)
-        # A text becomes a part of its column, and of a copy of it.
-        self.size.add(VALUE + 8 * max(0, missing) + (2 * len(value) if isinstance(value, str) else 0))
-        if missing > 0:
-            self._row.extend([None] * missing)
-            self._width = max(self._width, self._place)
-        self._row[self._place - 1] = value
+        Tags(self.size, start).read(file)
 
 
 def _fill(row: list[Any], places: range, value: Any) -> bool:
@@ -474,39 +192,3 @@ def _fill(row: list[Any], places: range, value: Any) -> bool:
     for place in empty:
         row[place] = value
     return bool(empty)
-
-
-def _range(reference: str) -> Range:
-    """Return the rows and columns of a range such as A2:C5."""
-    ends = [_REFERENCE.fullmatch(end) for end in reference.split(":")]
-    if not 1 <= len(ends) <= 2 or None in ends:
-        raise ValueError(f"{reference[:40]!r} is no range of cells")
-    (left, first), (right, last) = [(_column(end[1]), int(end[2])) for end in (ends[0], ends[-1]) if end]
-    return first, left, last, right
-
-
-def _column(letters: str) -> int:
-    """Return the place of a column from its letters, from 1."""
-    place = 0
-    for letter in letters.replace("$", "").upper():
-        place = 26 * place + ord(letter) - ord("A") + 1
-        if not (letter.isascii() and letter.isalpha()) or place > MOST_COLUMNS:
-            break
-    else:
-        if place:
-            return place
-    raise ValueError(f"it has a column {letters[:20]!r}; the last column of Excel is {column_letters(MOST_COLUMNS)}")
-
-
-def _is_true(text: str | None) -> bool:
-    return text is not None and text.strip() in ("1", "true", "on")
-
-
-def _unescaped(text: str) -> str:
-    """Return a text with the characters that stand in it as _x000D_."""
-    return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text) if "_x" in text else text
-
-
-def _character(code: int) -> str:
-    """Return the character of a code; "" for half of a character."""
-    return "" if 0xD800 <= code <= 0xDFFF else chr(code)

@@ -12,7 +12,8 @@ from typing import Any
 
 from mgce._text import printable
 from mgce._validation import listed, unknown_name
-from mgce.desk.files.excel_sheets import Range, Sheet, Workbook, column_letters
+from mgce.desk.files.excel_sheets import Workbook
+from mgce.desk.files.excel_xml import Range, Sheet, column_letters
 
 # What Excel shows in place of a value that it cannot compute, as a text.
 EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")

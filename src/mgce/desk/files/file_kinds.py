@@ -1,4 +1,4 @@
-"""Tell from its content what a file is whose name says otherwise."""
+"""Detect the format of a file from its content, for files whose name ends like another format."""
 
 from __future__ import annotations
 

@@ -9,19 +9,14 @@ from typing import Any
 
 from mgce_lab.engine.markdown import table
 from mgce_lab.studies.gpu import heads, kernels, losses, training
-from mgce_lab.studies.grid import BETAS
 from mgce_lab.studies.timing import geometric_mean
 
 STAGES = ("tests", "heads", "losses", "training")
 BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
 HEADS_SAY = (
-    "In bfloat16 `linear_mgce_loss` makes two passes. The first computes the logits of a chunk of rows, the loss, and "
-    "three numbers of each row. The second computes the logits of a block of classes again. It writes the gradient for "
-    "these classes once, from sums in float32. In the table the logits have the standard deviation s. The error of "
-    "the gradient for the weights is against float64, in units of the error of rounding to bfloat16. Fused or "
-    "not, our loss rounds the logits to bfloat16, and has the same error."
+    "The logits have the standard deviation s. The error of the gradient for the weights is against float64, in units "
+    "of the error of rounding to bfloat16."
 )
-MEMORY_SAYS = "The memory can be computed: all of it is the two gradients and one chunk of logits."
 CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
 HEADS = (
     "cross_entropy, unfused",
@@ -31,9 +26,12 @@ HEADS = (
     "cut_cross_entropy",
     "liger_fused_linear_cross_entropy",
 )
+# Sizes and betas of the table of losses: long rows, a batch that is too small for the device, and short rows.
+SHOWN_SHAPES = ((4096, 32000), (1024, 128000), (64, 128000), (128, 100))
+SHOWN_BETAS = (1.4, 5.0, 11.0)
 # Rows of so many classes are long, as in language models.
 LONG = 32000
-FACTS = ("gpu", "driver", "cuda", "torch", "triton", "liger-kernel", "cut-cross-entropy")  # of a machine, shown
+FACTS = ("gpu", "torch", "triton", "liger-kernel", "cut-cross-entropy")  # of a machine, shown
 Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
 
 
@@ -58,12 +56,11 @@ def render(results: Mapping[str, Any]) -> str:
             "### Linear heads",
             HEADS_SAY,
             _heads(cells["heads"]),
-            *_memory(cells["heads"]),
             _launch(cells["heads"]),
             "### Losses",
-            "Each cell divides the time of forward and backward of a loss by the time of `F.cross_entropy`, on the GPU "
-            "and with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that the kernel "
-            "reaches at `beta=1.4`. `liger_cross_entropy` writes over the logits; its time includes a copy of them.",
+            "Each cell divides the time of forward and backward of a loss in bfloat16 by the time of "
+            "`F.cross_entropy`, with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that "
+            "the kernel reaches at `beta=1.4`. The time of `liger_cross_entropy` includes a copy of the logits.",
             _losses(cells["losses"]),
             _summary(cells["losses"], before),
             "### Training",
@@ -101,26 +98,35 @@ def _tests(cells: Cells) -> str:
         found = cells.get(name, {})
         memory = sum("out of memory" in said for said in found.get("failures", {}).values())
         failed = found.get("failed", 0) - memory
-        counts = [found["passed"], failed, memory, found["skipped"]] if "passed" in found else [""] * 4
-        rows.append([name, *map(str, counts)])
+        if "passed" in found:
+            rows.append([name, *map(str, (found["passed"], failed, memory, found["skipped"]))])
     for tool in kernels.TOOLS:
         found = cells.get(f"compute-sanitizer {tool}", {})
-        said = {} if not found else found.get("missing") or ("no fault" if found["returned"] == 0 else "a fault")
-        rows.append([f"compute-sanitizer {tool}", said or "", "", "", ""])
-    return table(["", "passed", "failed", "no memory", "skipped"], rows)
+        if found:
+            said = found.get("missing") or ("no fault" if found["returned"] == 0 else "a fault")
+            rows.append([f"compute-sanitizer {tool}", said, "", "", ""])
+    absent = [
+        name for name in (*kernels.TESTS, *(f"compute-sanitizer {tool}" for tool in kernels.TOOLS)) if name not in cells
+    ]
+    return table(["", "passed", "failed", "no memory", "skipped"], rows) + (
+        f"\n\nNot run: {', '.join(absent)}." if absent else ""
+    )
 
 
 def _losses(cells: Cells) -> str:
-    contestants = {**{name: name for name in CROSS_ENTROPIES}, **{f"beta = {beta:g}": str(beta) for beta in BETAS}}
+    shown = [
+        cell for cell in cells.values() if cell.get("dtype") == "bfloat16" and (cell["n"], cell["k"]) in SHOWN_SHAPES
+    ]
+    others = [name for name in CROSS_ENTROPIES[1:] if any(name in cell["seconds"] for cell in shown)]
+    contestants = {**{name: name for name in others}, **{f"beta = {beta:g}": str(beta) for beta in SHOWN_BETAS}}
     copy = cells.get("copy", {}).get("bytes_per_second")
     rows = []
-    for n, k in losses.SHAPES:
-        measured = [cell for cell in cells.values() if (cell.get("n"), cell.get("k")) == (n, k) and "dtype" in cell]
-        for cell in measured or [{}]:
-            size = [f"{n} x {k}", cell.get("dtype", ""), f"{cell['scale']:g}" if cell else ""]
-            ratios = [_ratio(cell, name) for name in contestants.values()]
-            rows.append([*size, *ratios, _share(cell, copy)])
-    return table(["n x k", "dtype", "s", *contestants, "of a copy"], rows)
+    for n, k in SHOWN_SHAPES:
+        for cell in shown:
+            if (cell["n"], cell["k"]) == (n, k):
+                size = [f"{n} x {k}", f"{cell['scale']:g}"]
+                rows.append([*size, *(_ratio(cell, name) for name in contestants.values()), _share(cell, copy)])
+    return table(["n x k", "s", *contestants, "of a copy"], rows)
 
 
 def _ratio(cell: Mapping[str, Any], name: str) -> str:
@@ -166,6 +172,7 @@ def _heads(cells: Cells) -> str:
             *(f"s = {scale:g}" for scale in sorted(heads.SCALES)),
         ]
         rows = [[name, *(_head(cell, name) for cell in found)] for name in HEADS]
+        rows = [row for row in rows if any(row[1:])]
         tables.append(table(header, rows))
     return "\n\n".join(tables)
 
@@ -176,22 +183,6 @@ def _head(cell: Mapping[str, Any], name: str) -> str:
         return ""
     error = found["error"] / cell["rounded"]["1.4" if "mgce" in name else "inf"]
     return f"{1e3 * found['device']:.1f}; {found['peak_bytes'] / 2**30:.2f}; {error:.2f}"
-
-
-def _memory(cells: Cells) -> list[str]:
-    """Show what the memory of a head consists of, beside what was measured."""
-    (n, d, k), rows = heads.HEADS[0], heads.HEADS[0][1] // 4
-    parts = {
-        "gradient for the weights, bfloat16": 2 * k * d,
-        "gradient for the input, bfloat16": 2 * n * d,
-        f"logits of {rows} rows, or of {rows * k // n} classes": 2 * rows * k,
-    }
-    peaks = [c["contestants"]["linear_mgce_loss"]["peak_bytes"] for c in cells.values() if c.get("k") == k]
-    if not peaks:
-        return []
-    lines = {**parts, "sum": sum(parts.values()), "measured": max(peaks)}
-    rows_of_table = [[name, f"{size / 2**30:.3f}"] for name, size in lines.items()]
-    return [MEMORY_SAYS, table([f"{n} x {d} x {k}", "GiB"], rows_of_table)]
 
 
 def _launch(cells: Cells) -> str:
