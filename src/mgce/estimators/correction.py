@@ -53,7 +53,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         beta_: inf: the margins are those of cross-entropy.
         left_out_proba_: p, probabilities of given labels by models that had not learnt the row's label, (n, k).
         right_proba_: r, the probability of each class to be the right one of a training row, given its label, (n, k).
-            Both are not saved to files.
+            Both are NaN for rows of weight zero, which are left out, and are not saved to files.
         transition_: T, the estimated probability that a row of class i is given the label j, shape (k, k).
         trees_, ridge_: g, the trees and the kernel regression.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
@@ -107,6 +107,9 @@ class LabelCorrectionClassifier(RobustClassifier):
         """
         X, index, weight, order = self._sorted_training(X, y, sample_weight)
         check_single(X)
+        self.left_out_proba_, self.right_proba_ = np.full((2, len(X), len(self.classes_)), np.nan)
+        # A bootstrap sample of rows without weight would grow no tree.
+        X, index, weight, order = (values[weight > 0] for values in (X, index, weight, order))
         self.beta_, self.least_prob_ = math.inf, 1 / len(X)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))
@@ -114,7 +117,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         some = np.sort(random_state.permutation(len(X))[:SELECTION_ROWS])
         tried = X[some], given[some], weight[some]
         leaf = min(LEAVES, key=lambda leaf: _error(self._grown(*tried, leaf, seed, SELECTION_TREES), *tried[1:]))
-        by_trees = _out_of_bag(self._grown(X, given, weight, leaf, seed, self.n_estimators), given)
+        by_trees = _out_of_bag(self._grown(X, given, weight, leaf, seed, self.n_estimators))
         self.ridge_ = FourierRidge(X, given, weight, self.n_components, random_state)
         probs = (by_trees + on_simplex(self.ridge_.fit(given))) / 2
         correction = correct(probs, index)
@@ -123,7 +126,6 @@ class LabelCorrectionClassifier(RobustClassifier):
         self.ridge_.forget()
         forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, self.n_estimators)
         self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
-        self.left_out_proba_, self.right_proba_ = np.empty_like(probs), np.empty_like(probs)
         self.left_out_proba_[order], self.right_proba_[order] = probs, correction.probs
         return self
 
@@ -163,14 +165,13 @@ class LabelCorrectionClassifier(RobustClassifier):
         return state
 
 
-def _out_of_bag(forest: Any, target: FloatArray) -> FloatArray:
-    """Return the mean of the targets over each row's out-of-bag trees, (n, k); the mean of all targets without one."""
-    probs = forest.oob_prediction_.reshape(target.shape)
-    return on_simplex(np.where(probs.sum(1, keepdims=True) > 0, probs, target.mean(0)))
+def _out_of_bag(forest: Any) -> FloatArray:
+    """Return the mean of the leaves over each row's out-of-bag trees, (n, k); all classes alike without such a tree."""
+    return on_simplex(forest.oob_prediction_)  # scikit-learn gives zeros to a row without
 
 
 def _error(forest: Any, target: FloatArray, weight: FloatArray) -> float:
-    return float(weight @ np.square(_out_of_bag(forest, target) - target).sum(1))
+    return float(weight @ np.square(_out_of_bag(forest) - target).sum(1))
 
 
 def _nodes(tree: Any) -> Nodes:

@@ -45,7 +45,7 @@ class FourierRidge:
     def __init__(
         self, X: FloatArray, target: FloatArray, weight: FloatArray, n_components: int, random_state: Any
     ) -> None:
-        gamma = 1 / (X.shape[1] * max(float(X.var()), np.finfo(np.float32).tiny))
+        gamma = 1 / (X.shape[1] * max(float(X.var(dtype=np.float64)), np.finfo(np.float32).tiny))
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         drawn = random_state.permutation(len(X))
         some, self._kept = np.sort(drawn[:WIDTH_ROWS]), np.sort(drawn[:MOST_ROWS])
@@ -59,7 +59,7 @@ class FourierRidge:
         self._others = X[np.setdiff1d(np.arange(len(X)), self._kept)]
 
     def _draw(self, X: FloatArray, weight: FloatArray, gamma: float, n_components: int, seed: int) -> None:
-        sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(X)
+        sampler = RBFSampler(gamma=gamma, n_components=n_components, random_state=seed).fit(X.astype(np.float64))
         self.random_weights_, self.random_offset_ = sampler.random_weights_, sampler.random_offset_
         self.means_ = np.zeros(n_components)
         self.means_ = np.average(self.features(X), axis=0, weights=weight)
@@ -101,18 +101,17 @@ class _Rows:
         self._weight = (weight / weight.mean())[:, None]
         # The mean square of a cosine is 1/2: with this factor the kernel's largest value is 1.
         self._unit = 2 / features.shape[1]
-        gram = self._unit * features.T @ (self._weight * features)
-        spread, self._basis = np.linalg.eigh(gram)
-        self._spread = np.maximum(spread, 0)
+        self._spread, self._basis = _spectrum(np.sqrt(self._unit * self._weight) * features)
         self._turned = features @ self._basis
         self._squares = self._unit * self._weight * np.square(self._turned)
 
     def left_out(self, target: FloatArray, ridge: float) -> FloatArray:
         """Return what the regression without a row says of the row, by the diagonal of the hat matrix."""
         mean = self._share @ target
-        leverage = np.minimum(self._squares @ (1 / (self._spread + ridge)), 1 - 1e-6)[:, None]
-        fitted = self._turned @ self._solved(target - mean, ridge)
-        return np.asarray((fitted - leverage * (target - mean)) / (1 - leverage) + mean)
+        # The first part is the row's share in the intercept.
+        leverage = np.minimum(self._share + self._squares @ (1 / (self._spread + ridge)), 1 - 1e-6)[:, None]
+        fitted = self._turned @ self._solved(target - mean, ridge) + mean
+        return np.asarray((fitted - leverage * target) / (1 - leverage))
 
     def error(self, target: FloatArray, ridge: float) -> float:
         """Return the mean squared error of left-out rows."""
@@ -126,6 +125,19 @@ class _Rows:
     def _solved(self, target: FloatArray, ridge: float) -> FloatArray:
         moments = self._unit * self._turned.T @ (self._weight * target)
         return np.asarray(moments / (self._spread + ridge)[:, None])
+
+
+def _spectrum(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues of the products of features, (m,), and their vectors, (D, m); zeros may be left out.
+
+    Of fewer rows than features the products of rows have the same eigenvalues, and are found sooner.
+    """
+    if len(rows) >= rows.shape[1]:
+        spread, basis = np.linalg.eigh(rows.T @ rows)
+        return np.maximum(spread, 0), basis
+    spread, of_rows = np.linalg.eigh(rows @ rows.T)
+    some = spread > max(float(spread[-1]), np.finfo(np.float64).tiny) * 1e-12  # below, rounding decides
+    return spread[some], rows.T @ (of_rows[:, some] / np.sqrt(spread[some]))
 
 
 def on_simplex(values: FloatArray) -> FloatArray:

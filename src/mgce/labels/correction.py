@@ -69,6 +69,7 @@ def correct(probs: FloatArray, target: IntArray) -> Correction:
     Maximum likelihood from incomplete data via the EM algorithm, 1977; Patrini et al., Making deep neural networks
     robust to label noise: a loss correction approach, 2017.
     """
+    probs = np.asarray(probs, dtype=np.float64)
     k = probs.shape[1]
     counts = _surer_counts(probs, target)
     total = counts.sum()
@@ -102,7 +103,8 @@ def _depends(counts: FloatArray, even: FloatArray) -> bool:
     k, some = len(counts), counts > 0
     expected = counts.sum(1, keepdims=True) * even
     ratio = 2 * float((counts[some] * np.log(counts[some] / expected[some])).sum())
-    return bool(chi2.sf(ratio, k * (k - 1) - 1) < LEVEL)
+    known = np.count_nonzero(counts.any(1))  # nothing is counted of a class that no row is predicted as
+    return bool(chi2.sf(ratio, known * (k - 1) - 1) < LEVEL)
 
 
 def _right(probs: FloatArray, transition: FloatArray) -> FloatArray:

@@ -4,15 +4,18 @@ import pytest
 
 import commands
 from mgce.desk.tables import candidates, learning
-from mgce.estimators import forest
+from mgce.estimators import LabelCorrectionClassifier, correction, forest
 
 
 @pytest.fixture(scope="module", autouse=True)
 def small_forests():
-    """Judge labels by forests chosen among few, and leave out the slower of the baselines: many tests fit."""
+    """Judge labels by few trees and features, choose forests among few, and leave out the slower of the baselines: many tests fit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "LEAVES", (1, 5))
         patch.setattr(forest, "SELECTION_TREES", 10)
+        patch.setattr(correction, "SELECTION_TREES", 10)
+        for name, few in (("n_estimators", 30), ("n_components", 100)):
+            patch.setitem(LabelCorrectionClassifier.__init__.__kwdefaults__, name, few)
         patch.setattr(learning, "baselines", lambda seed, n_classes: candidates.baselines(seed, n_classes)[:1])
         yield
 

@@ -21,8 +21,7 @@ import torch
 from mgce import MGCEEmbeddingClassifier
 from mgce.desk.review.bounds import share_left_sequence
 from mgce.desk.review.cleaning import clean_labels
-from mgce.labels.confident import confident_labels
-from mgce.labels.doubtful import right_class_probs
+from mgce.labels.correction import correct
 from mgce.risk import clopper_pearson_upper
 from mgce_lab.studies.cifar10n import features
 
@@ -55,7 +54,7 @@ def main() -> None:
 
 def measure(probs: Any, given: Any, right: Any, draws: int) -> dict[str, Any]:
     """Return mean numbers of looks, and how often more wrong labels than promised were left."""
-    by_class = right_class_probs(probs, given, confident_labels(probs, given))
+    by_class = correct(probs, given).probs
     rows, proposed = np.arange(given.size), by_class.argmax(1)
     cases = {
         "mgce clean": (1 - by_class.max(1), proposed != right, 0.0),
