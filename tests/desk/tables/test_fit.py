@@ -181,6 +181,12 @@ def test_what_corrects_labels_needs_no_map_to_those_of_right_labels(noisy, frame
     np.testing.assert_allclose(known.p, known.h, atol=1e-9)
     assert fit.sure == pytest.approx(known.h.max(1).mean())
     assert summary(fit)["right_labels"] == {"accuracy": fit.sure, "says": fit.model.about_q}
+    # For the balanced metric rows have weights, and probabilities do not say how frequent classes are.
+    balanced = run(noisy, FitPlan("y", budget=math.inf, metric="balanced"))
+    assert balanced.choice.candidate.model == "correction" and not balanced.model.corrects
+    assert balanced.model.about_q == "" and balanced.model.predict(balanced.model.columns.select(rows)).q is None
+    assert summary(balanced)["right_labels"] is None and math.isnan(balanced.sure)
+    np.testing.assert_array_equal(balanced.judgement.wrong, fit.judgement.wrong)  # by a fit without these weights
     stated = run(frame, FitPlan("y", model="linear", beta=1.4, noise_rate=0.01))
     assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
 

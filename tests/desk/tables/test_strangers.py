@@ -113,7 +113,7 @@ def test_a_committed_file_predicts_what_it_did(tmp_path):
     model = TableModel.load(path)
     rows = pd.DataFrame(then["rows"])
     predictions = model.predict(model.columns.select(rows))
-    for name in ("h", "p"):
+    for name in ("h", "p", "q"):
         np.testing.assert_allclose(getattr(predictions, name), then[name], rtol=1e-12, atol=1e-12)
     assert model.sets.predict(predictions.softmax).astype(int).tolist() == then["sets"]
     assert model.version == then["version"]

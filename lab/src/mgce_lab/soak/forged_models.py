@@ -359,6 +359,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "sets of logits": _sets(of_logits=True),
         "sets with a list": _sets(per_class=[[1]]),
         "sets nested without end": _table(sets=_deep()),
+        "a model that corrects in a list": _table(corrects=[True]),
         "no columns": _table(kinds={}),
         "a column of another kind": _table(kinds={"x": "file", "kind": "category", "many": "category"}),
         "an id that is a list": _table(id=["x"]),
