@@ -68,3 +68,17 @@ def test_all_copies_of_a_row_are_judged_alike_by_the_row_that_stands_for_them():
     assert found.is_distinct.sum() == found.share.n == 150
     expected = doubtful_labels(probs[first], y, first=first, X=X)
     np.testing.assert_array_equal(found.order, expected.order)
+
+
+def test_rows_that_were_dropped_are_judged_by_what_was_learnt_from_the_others():
+    """Their probabilities were whatever the memory held."""
+    X, y = load_iris(return_X_y=True)
+    X, dropped, rest = scale(X), np.array([3, 70, 149]), np.delete(np.arange(150), [3, 70, 149])
+    wrong = y.copy()
+    wrong[3] = 1
+    found = judged(X, wrong, rest)
+    classifier = LabelCorrectionClassifier(n_estimators=50, n_components=200, random_state=0).fit(X[rest], y[rest])
+    given = classifier.predict_proba(X[dropped]) @ classifier.transition_
+    np.testing.assert_allclose(found.probs[dropped], given)
+    np.testing.assert_allclose(found.probs.sum(1), 1)
+    assert found.suspects(1).tolist() == [3]
