@@ -48,7 +48,7 @@ def test_it_is_the_mean_of_a_forest_and_a_kernel_regression_of_the_estimated_lab
     right = clf.right_proba_[order]
     seed = int(np.random.RandomState(0).randint(np.iinfo(np.int32).max))
     forest = RandomForestRegressor(12, min_samples_leaf=2, max_features="sqrt", random_state=seed)
-    by_trees = forest.fit(X, right).predict(X)
+    by_trees = forest.fit(X, right, weight).predict(X)
     regressed = clf.ridge_.features(X)  # zero on average
     np.testing.assert_allclose(regressed.mean(0), 0, atol=1e-12)
     by_kernel = np.clip(regressed @ clf.ridge_.coef_.T + right.mean(0), 0, 1) + fourier_ridge.LEAST
@@ -138,11 +138,12 @@ def test_rows_of_no_weight_are_left_out():
 
 
 def test_weights_count():
-    X, y = np.zeros((60, 1)), np.arange(60) % 2
+    X, y = np.zeros((60, 1)), np.arange(60) % 2  # a kernel of no width
     clf = make().fit(X, y, np.where(y == 1, 9.0, 1.0))
     np.testing.assert_allclose(clf.ridge_.intercept_, np.average(clf.right_proba_, axis=0, weights=1 + 8 * y))
     same = make().fit(X, y, np.where(y == 1, 900.0, 100.0))
     np.testing.assert_allclose(same.predict_proba(X), clf.predict_proba(X), atol=1e-9)
+    assert clf.predict_proba(X)[0, 1] > 0.8
 
 
 def test_many_rows_are_regressed_by_some_of_them(monkeypatch):

@@ -1,4 +1,4 @@
-"""Right labels estimated from predictions of given ones: compared with Bayes' rule, and with the noise that was drawn."""
+"""Right labels estimated from predictions of given ones, against Bayes' rule and the noise that was drawn."""
 
 import numpy as np
 import pytest
@@ -145,7 +145,10 @@ def test_the_order_of_the_rows_does_not_matter(k):
 
 SURE = np.eye(3)[np.arange(30) % 3]
 RARE = {
-    "a class that no row is predicted as": (np.repeat([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]], 15, axis=0), np.arange(30) % 3),
+    "a class that no row is predicted as": (
+        np.repeat([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1]], 15, axis=0),
+        np.arange(30) % 3,
+    ),
     "a class that no row is given": (np.repeat([[0.7, 0.3, 0.0], [0.2, 0.8, 0.0]], 15, axis=0), np.arange(30) % 2),
     "all rows predicted as one class": (np.full((30, 3), [0.5, 0.3, 0.2]), np.arange(30) % 3),
     "all rows given one class": (SURE, np.zeros(30, int)),

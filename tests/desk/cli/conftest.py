@@ -9,7 +9,7 @@ from mgce.estimators import LabelCorrectionClassifier, correction, forest
 
 @pytest.fixture(scope="module", autouse=True)
 def small_forests():
-    """Judge labels by few trees and features, choose forests among few, and leave out the slower of the baselines: many tests fit."""
+    """Grow few trees, choose forests among few, and leave out the slower of the baselines: many tests fit."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forest, "LEAVES", (1, 5))
         patch.setattr(forest, "SELECTION_TREES", 10)

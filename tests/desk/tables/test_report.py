@@ -188,7 +188,7 @@ def test_the_reader_is_told_when_to_stop_reviewing(fit):
     rows = np.flatnonzero(fit.judgement.is_distinct)[:3]
     for chances, said in (
         ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right, by an estimate that expects 2 of them to be"),
-        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right, by an estimate that expects 1 of them to be wrong"),
+        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right, by an estimate that expects 1 of them to be"),
         ([0.5, 0.4, 0.4], "No label is more likely wrong than right: you can stop reviewing suspects, and use the"),
     ):
         wrong = np.zeros_like(fit.judgement.wrong)

@@ -199,10 +199,7 @@ def main() -> None:
                     continue
                 given = human if kind == "people" else wrong_labels(X, right, kind, rate, seed)
                 file = options.cache and options.cache / f"{name}-{kind}-{rate}-{seed}.npy"
-                if file and file.exists():
-                    probs = np.load(file)
-                else:
-                    probs = unseen(X, given, seed)
+                probs = np.load(file) if file and file.exists() else unseen(X, given, seed)
                 if file:
                     np.save(file, probs)
                 lines.add(cell | measured(noise_share(given, probs), right, given))
