@@ -14,7 +14,7 @@ def test_by_hand(monkeypatch):
     target = np.array([0, 0, 1, 1, 1])
     found = doubtful_labels(probs, target)
     assert found.suggested.tolist() == [0, 0, 1, 1, 0]
-    # Of the surer rows, 0 and 4 of class 0 and 2 and 3 of class 1, one of four labels is wrong. So T is 3/4 and 1/4, and
+    # Of the surer rows, 0 and 4 of class 0, 2 and 3 of class 1, one of four labels is wrong. So T is 3/4 and 1/4, and
     # q_0 = 2 p_0 - 1/2, which is 1/10 for row 3. Its label is wrong with probability .1/4 / (.1/4 + .9 3/4) = 1/28.
     np.testing.assert_allclose(found.wrong, np.array([0, 0, 0, 1 / 28, 1]) * 5 / 105, atol=1e-6)
     assert not found.is_issue.any()  # of so few rows nothing is more probable than not
