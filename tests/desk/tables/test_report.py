@@ -149,7 +149,7 @@ def test_the_headline_never_understates_the_bound(fit):
 def test_no_suspects_is_said(fit):
     agreed = replace(fit.judgement, suggestion=fit.judgement.target)
     page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m", {}).decode()
-    assert "None: every label is the one the forest would give." in page
+    assert "None: every label is the most probable class of its row." in page
 
 
 def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame):
