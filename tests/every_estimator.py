@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from mgce import estimators
 
 MADE = {
+    "LabelCorrectionClassifier": {"n_estimators": 12, "n_components": 50, "random_state": 0},
     "MGCEBoostingClassifier": {
         "max_iter": 10,
         "min_samples_leaf": 5,

@@ -75,7 +75,7 @@ ROOMS = {
     "mgce.noise": ("corruption transition",),
     "mgce.labels": (
         "choosing confident mixture out_of_fold right_labels share",
-        "annotators",
+        "annotators correction",
         "annotator_table doubtful independence kind shared_evidence",
         "consensus",
     ),
@@ -116,10 +116,10 @@ ROOMS = {
         "ensemble",
     ),
     "mgce.estimators": (
-        "archive base directions folds log_margins trees",
+        "archive base directions folds fourier_ridge log_margins trees",
         "penalized persistence stochastic torch_modules unbuilt",
         "embedding_heads forest linear soft_targets voting",
-        "embedding",
+        "correction embedding",
         "boosting consensus_classifier fourier linear_cv suspects",
         "mlp",
     ),

@@ -320,6 +320,9 @@ CASES = {
     "MGCEClassifier, sgd, sparse": fitted(lambda: estimators.MGCEClassifier(solver="sgd", random_state=0), sparse=True),
     "MGCEClassifierCV": fitted(lambda: estimators.MGCEClassifierCV(**CV)),
     "MGCEClassifierCV, sparse": fitted(lambda: estimators.MGCEClassifierCV(cv=3, **CV), sparse=True),
+    "LabelCorrectionClassifier": fitted(
+        lambda: estimators.LabelCorrectionClassifier(n_estimators=10, n_components=20, random_state=0), weighted=True
+    ),
     "MGCEForestClassifier": fitted(forest, weighted=True),
     "MGCEBoostingClassifier": fitted(
         lambda: estimators.MGCEBoostingClassifier(max_iter=5, forest=forest(min_samples_leaf=5, splitter="best"))

@@ -151,7 +151,7 @@ def test_too_many_members_are_refused(refused, monkeypatch):
 
 def test_a_file_of_another_format_names_the_version_that_wrote_it(refused, monkeypatch):
     content = packed("a")
-    monkeypatch.setattr(archive, "FORMAT", 2)
+    monkeypatch.setattr(archive, "FORMAT", archive.FORMAT + 1)
     refused(content, "that of mgce 1")
 
 

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mgce import MGCEClassifier, MGCEEmbeddingClassifier
 from mgce.estimators import (
+    LabelCorrectionClassifier,
     MGCEBoostingClassifier,
     MGCEClassifierCV,
     MGCEForestClassifier,
@@ -27,6 +28,7 @@ ESTIMATORS = {
     "forest": lambda: MGCEForestClassifier(n_estimators=7, splitter="best", min_samples_leaf=1, random_state=0),
     "random": lambda: MGCEForestClassifier(n_estimators=7, splitter="random", min_samples_leaf=2, random_state=0),
     "boosting": lambda: MGCEBoostingClassifier(max_iter=6, forest=FEW, random_state=0),
+    "correction": lambda: LabelCorrectionClassifier(n_estimators=7, n_components=20, random_state=0),
     "voting": lambda: MGCEVotingClassifier([("linear", MGCEClassifier()), ("forest", FEW)], scale=2.0),
 }
 FEW = MGCEForestClassifier(n_estimators=4, splitter="best", min_samples_leaf=5, random_state=0)
@@ -104,7 +106,7 @@ def test_bad_output():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [MGCEForestClassifier, MGCEBoostingClassifier])
+@pytest.mark.parametrize("make", [MGCEForestClassifier, MGCEBoostingClassifier, LabelCorrectionClassifier])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_module_of_trees_shows_nan(make, dtype):
     """`predict_proba` refuses NaN; a module that cannot gives NaN, as those of linear models and networks do."""

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import mgce
 from mgce import MGCEClassifier
 from mgce.estimators import (
+    LabelCorrectionClassifier,
     MGCEBoostingClassifier,
     MGCEForestClassifier,
     MGCEFourierClassifier,
@@ -49,6 +50,7 @@ def run(model, rows):
         (MGCEClassifier, "minimax"),
         (MGCEClassifier, "worst_case"),
         (lambda: MGCEMLPClassifier((8,), max_iter=5, random_state=0), "minimax"),
+        (lambda: LabelCorrectionClassifier(n_estimators=5, n_components=10, random_state=0), "minimax"),
         (vote, "worst_case"),
     ],
 )

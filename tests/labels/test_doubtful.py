@@ -1,54 +1,56 @@
 import numpy as np
-from scipy.optimize import minimize
+import pytest
 
-from mgce.labels import doubtful, find_consensus
-from mgce.labels.confident import confident_labels
+from mgce.labels import correction, doubtful, find_consensus
+from mgce.labels.correction import correct
 from mgce.labels.doubtful import doubtful_labels
+from mgce.labels.share import share_range
 
 
 def test_by_hand(monkeypatch):
-    # Without rows given beforehand, and with steps to the end, q solves p = q T, or is zero where that is negative.
-    monkeypatch.setattr(doubtful, "PRIOR_ROWS", 1e-12)
-    monkeypatch.setattr(doubtful, "EM_STEPS", 10_000)
+    # With steps to the end, q solves p = q T, or is zero where that is negative.
+    monkeypatch.setattr(correction, "EM_STEPS", 10_000)
     probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.3, 0.7], [0.88, 0.12]])
     target = np.array([0, 0, 1, 1, 1])
     found = doubtful_labels(probs, target)
-    # Thresholds: .85 of class 0, .54 of class 1. The last row has .88 of class 0 and is an issue.
-    assert found.is_issue.tolist() == [False, False, False, False, True]
     assert found.suggested.tolist() == [0, 0, 1, 1, 0]
-    # The issues make T = ((2/3, 1/3), (0, 1)): a label 0 is right, and q = p T^-1 = (3/2 p_0, p_1 - p_0 / 2).
-    q = np.stack([1.5 * probs[:, 0], probs[:, 1] - probs[:, 0] / 2], 1).clip(0)
-    q /= q.sum(1, keepdims=True)
-    wrong = [q[i, 0] / 3 / (q[i, 0] / 3 + q[i, 1]) for i in (2, 3, 4)]
-    np.testing.assert_allclose(found.wrong, [0, 0, *wrong], atol=1e-6)
-    first = np.array([1, 1, *wrong])  # the probability of class 0 to be the right one, given the row and its label
-    by_class = doubtful.right_class_probs(probs, target, confident_labels(probs, target))
-    np.testing.assert_allclose(by_class, np.stack([first, 1 - first], 1), atol=1e-6)
+    # Of the surer rows, 0 and 4 of class 0, 2 and 3 of class 1, one of four labels is wrong. So T is 3/4 and 1/4, and
+    # q_0 = 2 p_0 - 1/2, which is 1/10 for row 3. Its label is wrong with probability .1/4 / (.1/4 + .9 3/4) = 1/28.
+    np.testing.assert_allclose(found.wrong, np.array([0, 0, 0, 1 / 28, 1]) * 5 / 105, atol=1e-6)
+    assert not found.is_issue.any()  # of so few rows nothing is more probable than not
     assert found.order[0] == 4 and found.suspects(9).tolist() == [4]
 
 
-def test_the_noise_matrix_counts_rows_and_some_that_are_given_beforehand():
-    target, confident = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 1, 1])
-    # A third of the rows are issues. 10 rows of each class beforehand, a third of them with one of the other labels.
-    beforehand = 10 * np.array([[4, 1, 1], [1, 4, 1], [1, 1, 4]]) / 6
-    expected = (np.array([[2, 0, 0], [1, 2, 1], [0, 0, 0]]) + beforehand) / [[12], [14], [10]]
-    np.testing.assert_allclose(doubtful._noise_matrix(target, confident, 3), expected)
-
-
-def test_each_step_makes_the_probabilities_likelier(monkeypatch):
+def noisy(transition, n):
     rng = np.random.default_rng(0)
-    probs, target = rng.dirichlet(np.ones(4), size=30), np.arange(30) % 4
-    noise = doubtful._noise_matrix(target, confident_labels(probs, target), 4)
-    least = [
-        minimize(
-            lambda a, p=p: -p @ np.log(np.exp(a) / np.exp(a).sum() @ noise), np.zeros(4), method="BFGS", tol=1e-9
-        ).fun
-        for p in probs
-    ]
-    monkeypatch.setattr(doubtful, "EM_STEPS", 20_000)
-    right = doubtful._right(probs, noise)
-    np.testing.assert_allclose(right.sum(1), 1)
-    np.testing.assert_allclose(-(probs * np.log(right @ noise)).sum(1), least, atol=1e-5)
+    right = rng.integers(len(transition), size=n)
+    given = (rng.random(n)[:, None] > np.cumsum(transition, 1)[right, :-1]).sum(1)
+    return np.asarray(transition)[right], given, right
+
+
+@pytest.mark.parametrize(
+    ("transition", "by_class"), [([[0.8, 0.2], [0.2, 0.8]], False), ([[0.98, 0.02], [0.4, 0.6]], True)]
+)
+def test_few_rows_and_noise_of_classes_make_probabilities_smaller(transition, by_class):
+    """They change no order, and decide which labels are said to be wrong."""
+    probs, given, right = noisy(transition, 900)
+    found, alone = doubtful_labels(probs, given), correct(probs, given)
+    assert alone.by_class == by_class
+    plain = 1 - alone.probs[np.arange(900), given]
+    np.testing.assert_allclose(found.wrong, plain * 0.9 * (0.8 if by_class else 1))
+    assert (np.diff(plain[found.order]) <= 1e-12).all()
+    np.testing.assert_array_equal(found.suggestion, alone.of_row.argmax(1))
+    np.testing.assert_array_equal(found.is_issue, (found.wrong > 0.5) & (found.suggestion != given))
+    assert found.is_issue.any() and (given != right)[found.is_issue].all()
+
+
+def test_the_share_is_a_range_from_0_that_counts_distinct_rows():
+    probs, given, right = noisy([[0.8, 0.2], [0.2, 0.8]], 300)
+    copies = np.r_[np.arange(300), np.zeros(200, int)]
+    found = doubtful_labels(probs[copies], given[copies], first=copies)
+    assert found.share == doubtful_labels(probs, given).share == share_range(given, right)
+    assert not found.share.supported and found.share.lower == 0 and found.share.share is None
+    assert found.share.upper > (given != right).mean() == found.share.disagreement
 
 
 def test_ties_do_not_depend_on_the_order_of_the_rows():

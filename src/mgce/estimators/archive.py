@@ -19,7 +19,7 @@ import mgce
 from mgce._limits import TooLargeError, check_zip
 from mgce._validation import expected
 
-FORMAT = 1  # version of the format, to be increased when files hold something else
+FORMAT = 2  # version of the format, to be increased when files hold something else
 # Bytes of `content.json`. The shortest parts, empty lists, take 60 bytes of memory for each three in the file: 400 MB.
 # Most are the names of categories, of which there is room for a million.
 CONTENT_BYTES = 1 << 24

@@ -15,6 +15,7 @@ RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # on the scale of the kernel, whose l
 WIDTH_ROWS = 2_000  # by which the width is chosen: neighbouring widths hardly differ
 MOST_ROWS = 20_000  # that are regressed: 20 for each of 1,000 features, which take 160 MB; more change little
 CHUNK_ROWS = 8192  # rows predicted at once: 1,000 features of them are 66 MB
+LEAST_VARIANCE = float(np.finfo(np.float32).tiny)  # of all values: those of constant columns have none
 LEAST = 1e-6  # of a probability before the sum is made 1: no class is impossible
 
 
@@ -45,7 +46,7 @@ class FourierRidge:
     def __init__(
         self, X: FloatArray, target: FloatArray, weight: FloatArray, n_components: int, random_state: Any
     ) -> None:
-        gamma = 1 / (X.shape[1] * max(float(X.var(dtype=np.float64)), np.finfo(np.float32).tiny))
+        gamma = 1 / (X.shape[1] * max(float(X.var(dtype=np.float64)), LEAST_VARIANCE))
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         drawn = random_state.permutation(len(X))
         some, self._kept = np.sort(drawn[:WIDTH_ROWS]), np.sort(drawn[:MOST_ROWS])

@@ -3,12 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import scipy.optimize
 import scipy.special
 import scipy.stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris
-from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import cross_val_predict, cross_val_score
@@ -17,7 +15,7 @@ from sklearn.preprocessing import scale
 from mgce.desk.tables import choice as model_choice
 from mgce.desk.tables.candidates import MODELS, Baseline, Candidate, Logistic, baselines, candidates, forest
 from mgce.desk.tables.choice import choose, count_fits, fit_candidate, folds
-from mgce.estimators import MGCEClassifier, MGCEVotingClassifier
+from mgce.estimators import LabelCorrectionClassifier, MGCEClassifier
 
 X, y = load_iris(return_X_y=True)
 X = scale(X)
@@ -87,45 +85,13 @@ def test_the_best_of_each_model_goes_on_to_more_rows(monkeypatch):
     assert len(calls) == 4 + 1 + 1 + 1 <= count_fits(among, [None])
 
 
-def test_the_best_of_several_models_are_averaged():
+def test_of_several_models_the_best_is_chosen():
     # Petals, columns 2 and 3, are within five points of one another, sepals are not.
     among = [stump(0), stump(2, "linear"), stump(3, "mlp"), stump(1, "mlp")]
     found = choose(X, y, among, **OPTIONS, on_fit=silent)
-    assert found.trial.name == "average of mlp and linear" and found.trial.model == "average"
-    assert found.candidate.members == (among[2], among[1])
-    assert found.candidate.powers == (1.0, 1.0)  # stumps are not sure enough of themselves
-    voting = VotingClassifier([("mlp", Stump(3)), ("linear", Stump(2))], voting="soft")
-    probs = cross_val_predict(voting, X, y, cv=folds(y, 0), method="predict_proba")
-    assert found.trial.accuracy == pytest.approx((probs.argmax(1) == y).mean())
-    np.testing.assert_allclose(found.fitted.average_proba(X), voting.fit(X, y).predict_proba(X), atol=1e-12)
-    np.testing.assert_allclose(found.out_of_fold.margins, found.fitted.scale_ * np.log(probs + 1 / 150), atol=1e-5)
-    assert found.out_of_fold.target.tolist() == y.tolist()
-    # Its scale is that of the estimator for the same folds.
-    same = MGCEVotingClassifier(voting.estimators, cv=folds(y, 0)).fit(X, y)
-    assert found.fitted.scale_ == pytest.approx(same.scale_, rel=1e-4)
-
-
-class Sure(Stump):
-    """A stump whose probabilities are far too near 0 and 1."""
-
-    def predict_proba(self, X):
-        return scipy.special.softmax(-200 * np.abs(X[:, [self.column]] - self.means_), axis=1)
-
-
-def test_who_is_too_sure_does_not_outvote_the_others():
-    sure = Candidate("linear", "sure", Sure(2), Sure(2))
-    found = choose(X, y, [stump(3, "mlp"), sure], **OPTIONS, on_fit=silent)
-    powers = dict(zip([member.model for member in found.candidate.members], found.candidate.powers, strict=True))
-    probs = cross_val_predict(Sure(2), X, y, cv=folds(y, 0), method="predict_proba") + 1 / 150
-
-    def loss(power):
-        return -np.log((probs**power / (probs**power).sum(1, keepdims=True))[np.arange(150), y]).mean()
-
-    best = scipy.optimize.minimize_scalar(loss, bounds=(0, 1), method="bounded").x
-    assert powers == {"mlp": 1.0, "linear": pytest.approx(best, abs=0.01)} and best < 0.9
-    softened = (Sure(2).fit(X, y).predict_proba(X) + 1 / 150) ** powers["linear"]
-    average = (softened / softened.sum(1, keepdims=True) + Stump(3).fit(X, y).predict_proba(X)) / 2
-    np.testing.assert_allclose(found.fitted.average_proba(X), average, atol=1e-12)
+    scores = [cross_val_score(Stump(column), X, y, cv=folds(y, 0)).mean() for column in (0, 2, 3, 1)]
+    assert found.candidate == among[int(np.argmax(scores))] and found.out_of_fold is None
+    np.testing.assert_array_equal(found.fitted.means_, Stump(found.candidate.final.column).fit(X, y).means_)
 
 
 def overlapping(n=400, seed=0):
@@ -214,17 +180,6 @@ def test_what_would_take_too_long_is_not_chosen(clock):
     assert slow.name == "mlp, 3" and slow.left_out == "fitting it to 150 rows would take about 45 s"
 
 
-def test_a_forest_may_take_long_since_it_is_grown_anyway(clock):
-    found = choose(X, y, [clock(0, "linear", 3), clock(3, "forest", 90)], budget=60.0, seed=0, on_fit=silent)
-    assert found.trial.name == "forest, 3"
-
-
-def test_an_average_leaves_out_what_there_is_no_time_for(clock):
-    # Half of the budget, 50 s, is always left. Fits are estimated as half of the trials: 20, 30 and 25 s.
-    among = [clock(3, "mlp", 40), clock(2, "linear", 60), clock(2, "fourier", 50)]
-    assert choose(X, y, among, budget=100.0, seed=0, on_fit=silent).trial.name == "average of mlp and linear"
-
-
 def test_trials_end_with_the_budget(clock, monkeypatch):
     # The first linear candidate took 30 s, so that the second would end after 60 s; of fourier nothing is known.
     among = [clock(0, "linear", 30), clock(1, "linear", 31), clock(2, "fourier", 30), clock(3, "mlp", 30)]
@@ -238,22 +193,27 @@ def test_trials_end_with_the_budget(clock, monkeypatch):
     assert {trial.name: trial.rows for trial in found.trials} == {"mlp, 3": 120, "linear, 3": 60}
 
 
-@pytest.mark.parametrize("model", ["auto", *MODELS])
+@pytest.mark.parametrize("model", MODELS)
 def test_candidates_differ_and_are_of_the_model(model):
-    found = candidates(model, None, 0, 100, 3)
+    found = candidates(model, None, 0, 100)
     assert len({candidate.name for candidate in found}) == len(found)
-    assert {candidate.model for candidate in found} == (set(MODELS) if model == "auto" else {model})
-    for candidate in candidates(model, 2.0, 0, 100, 3):
+    assert {candidate.model for candidate in found} == {model}
+    for candidate in candidates(model, 2.0, 0, 100):
         assert candidate.final.beta == 2.0 and "beta 2" in candidate.settings
         assert candidate.model == "linear" or candidate.final.random_state == 0
     edges = [candidate.edge for candidate in found if candidate.edge]
-    assert bool(edges) == (model in ("auto", "linear", "fourier"))
+    assert bool(edges) == (model in ("linear", "fourier"))
 
 
-def test_many_classes_have_fewer_candidates():
-    found = {candidate.model for candidate in candidates("auto", None, 0, 100, 51)}
-    assert found == {"forest", "linear", "mlp"}
-    assert {candidate.model for candidate in candidates("boosting", None, 0, 100, 51)} == {"boosting"}  # as asked
+@pytest.mark.parametrize("beta", [None, 2.0])
+def test_without_a_model_the_one_that_corrects_labels_is_the_only_candidate(beta):
+    (found,) = candidates("auto", beta, 7, 100, jobs=2)
+    assert found.name == found.model == "correction" and found.edge == ""
+    assert isinstance(found.final, LabelCorrectionClassifier)
+    assert (found.final.random_state, found.final.n_jobs) == (7, 2)
+
+
+def test_many_classes_have_fewer_baselines():
     assert [baseline.name for baseline in baselines(0, 51)] == ["logistic regression"]
 
 

@@ -171,10 +171,22 @@ def test_probabilities_of_right_labels_are_estimated_from_rows_not_fitted_to(fit
 
 
 @pytest.mark.slow
-@pytest.mark.nightly
-def test_those_of_an_average_are_estimated_from_all_rows(noisy, frame):
+def test_what_corrects_labels_needs_no_map_to_those_of_right_labels(noisy, frame):
+    """Its h is q: the mean over rows held out of the largest is the estimated accuracy against right labels."""
     fit = run(noisy, FitPlan("y", budget=math.inf))
-    assert fit.choice.candidate.model == "average" and fit.model.right_labels.n == 300
+    assert fit.choice.candidate.model == "correction" and fit.model.corrects and fit.model.right_labels is None
+    rows = noisy.iloc[split_rows(noisy, PLAN).held_out]
+    known = fit.measured.predict(fit.measured.columns.select(rows))
+    np.testing.assert_array_equal(known.q, known.h)
+    np.testing.assert_allclose(known.p, known.h, atol=1e-9)
+    assert fit.sure == pytest.approx(known.h.max(1).mean())
+    assert summary(fit)["right_labels"] == {"accuracy": fit.sure, "says": fit.model.about_q}
+    # For the balanced metric rows have weights, and probabilities do not say how frequent classes are.
+    balanced = run(noisy, FitPlan("y", budget=math.inf, metric="balanced"))
+    assert balanced.choice.candidate.model == "correction" and not balanced.model.corrects
+    assert balanced.model.about_q == "" and balanced.model.predict(balanced.model.columns.select(rows)).q is None
+    assert summary(balanced)["right_labels"] is None and math.isnan(balanced.sure)
+    np.testing.assert_array_equal(balanced.judgement.wrong, fit.judgement.wrong)  # by a fit without these weights
     stated = run(frame, FitPlan("y", model="linear", beta=1.4, noise_rate=0.01))
     assert stated.model.right_labels.stated and stated.model.right_labels.rates == (0.01,)
 
@@ -238,9 +250,8 @@ def test_steps_are_counted_to_their_end(noisy):
         "Trying linear",
         "Trying logistic regression",
         "Fitting",
-        "Judging the labels",
         "Shuffling columns",
-        "Fitting to all rows",
+        "Fitting to all rows, and judging their labels",
     ]
 
 

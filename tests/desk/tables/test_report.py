@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from mgce.desk.tables import report as fit_report
-from mgce.desk.tables.candidates import MODELS
-from mgce.desk.tables.choice import Average
+from mgce.desk.tables.candidates import CORRECTIONS
 from mgce.desk.tables.class_report import class_sections
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.suspects_report import next_steps, suspect_cells, terminal_steps, when_to_stop, worst_rows
@@ -36,6 +35,11 @@ def frame():
 @pytest.fixture(scope="module")
 def fit(frame):
     return run(frame, PLAN)
+
+
+@pytest.fixture(scope="module")
+def corrected(frame):
+    return run(frame, replace(PLAN, model="auto", noise_rate=None, budget=math.inf))
 
 
 @pytest.fixture(scope="module")
@@ -68,14 +72,17 @@ def test_what_was_tried_is_shown(page, fit):
     assert page.count("<circle") == points
 
 
-def test_the_members_of_an_average_are_listed(fit):
-    members = (fit.choice.candidate, replace(fit.choice.candidate, model="forest", settings="beta 1.4"))
-    average = Average(members, beta=1.4, scale=1.0, powers=(1.0,) * len(members))
-    trial = replace(fit.choice.trial, name=average.name, candidate=average)
-    averaged = replace(fit, choice=replace(fit.choice, trial=trial))
-    items = check_structure(fit_report.page(averaged, "t.csv", "m", {}).decode()).text("li")
-    assert average.name == "average of linear and forest"
-    assert [f"{member.name}: {MODELS[member.model]}" in items for member in members] == [True, True]
+def test_what_corrects_labels_is_described_and_says_what_its_probabilities_are(corrected):
+    """All its probabilities are those of right labels, and it is compared with one baseline."""
+    page = fit_report.page(corrected, "t.csv", "m", {}).decode()
+    assert f"Chosen: correction, the {CORRECTIONS['correction']}." in page
+    assert "A model for comparison is chosen if it is clearly more accurate." in page
+    assert "All candidates were tried on few rows first" not in page and "beta" not in "".join(
+        check_structure(page).text("p")
+    )
+    assert "h, p and q are equal" in page and corrected.model.about_q in page
+    assert f"the right label of {corrected.sure:.1%} of the rows held out" in page
+    assert "A forest and a kernel regression judge the label of each row, without having learnt it" in page
 
 
 def test_classes_and_columns_are_shown(page, fit):
@@ -142,7 +149,7 @@ def test_the_headline_never_understates_the_bound(fit):
 def test_no_suspects_is_said(fit):
     agreed = replace(fit.judgement, suggestion=fit.judgement.target)
     page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m", {}).decode()
-    assert "None: every label is the one the forest would give." in page
+    assert "None: every label is the most probable class of its row." in page
 
 
 def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame):
@@ -177,15 +184,16 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
 
 
 def test_the_reader_is_told_when_to_stop_reviewing(fit):
-    rows = fit.judgement.suspects(3)
+    """By the number that is expected to be wrong, which may be far smaller: nobody is told to change all of them."""
+    rows = np.flatnonzero(fit.judgement.is_distinct)[:3]
     for chances, said in (
-        ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right. Review and fit again until there is none"),
-        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right."),
+        ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right, by an estimate that expects 2 of them to be"),
+        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right, by an estimate that expects 1 of them to be"),
         ([0.5, 0.4, 0.4], "No label is more likely wrong than right: you can stop reviewing suspects, and use the"),
     ):
         wrong = np.zeros_like(fit.judgement.wrong)
         wrong[rows] = chances
-        told = replace(fit, judgement=replace(fit.judgement, wrong=wrong))
+        told = replace(fit, judgement=replace(fit.judgement, wrong=wrong, is_issue=wrong > 0.5))
         assert when_to_stop(told).startswith(said) and terminal_steps(told, {})[0] == when_to_stop(told)
         assert said in fit_report.page(told, "t.csv", "m", {}).decode()
 

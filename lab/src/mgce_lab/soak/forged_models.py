@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 ROWS = 60
+KIND = "correction"  # of the classifier, where a change says nothing of it
 SECRET = "/etc/hostname"
 Change = Callable[[Any], Any]
 
@@ -39,19 +40,12 @@ def frame() -> Any:
 
 
 @cache
-def model() -> bytes:
-    """Return the file of an average of every kind of classifier."""
+def model(kind: str = KIND) -> bytes:
+    """Return the file of a fitted model, of every kind of classifier that `mgce fit` chooses for such a table."""
+    from mgce import estimators
     from mgce.desk.columns.kinds import Columns
     from mgce.desk.files.tables import preprocessor
     from mgce.desk.tables.model import TableModel, row_prints
-    from mgce.estimators import (
-        MGCEBoostingClassifier,
-        MGCEClassifier,
-        MGCEForestClassifier,
-        MGCEFourierClassifier,
-        MGCEMLPClassifier,
-        MGCEVotingClassifier,
-    )
     from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
 
@@ -59,21 +53,17 @@ def model() -> bytes:
     selected, labels = columns.select(frame()), columns.labels(frame())
     transformer = preprocessor(selected).fit(selected)
     X, y = transformer.transform(selected), labels.to_numpy(dtype=str)
-    forest = MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=5, random_state=0)
-    members = {
-        "boosting": MGCEBoostingClassifier(max_iter=2, min_samples_leaf=5, forest=forest, random_state=0),
+    forest = estimators.MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=5, random_state=0)
+    kinds = {
+        "boosting": estimators.MGCEBoostingClassifier(max_iter=2, min_samples_leaf=5, forest=forest, random_state=0),
+        "correction": estimators.LabelCorrectionClassifier(n_estimators=2, n_components=3, random_state=0),
         "forest": forest,
-        "fourier": MGCEFourierClassifier(n_components=3, random_state=0),
-        "linear": MGCEClassifier(),
-        "mlp": MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
+        "fourier": estimators.MGCEFourierClassifier(n_components=3, random_state=0),
+        "linear": estimators.MGCEClassifier(),
+        "mlp": estimators.MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
     }
-    fitted = [(name, member.fit(X, y)) for name, member in members.items()]
-    average = MGCEVotingClassifier.from_fitted(
-        fitted, np.unique(y), ROWS, beta=1.4, scale=0.7, powers=[1, 0.5, 1, 1, 0.1]
-    )
-    whole = TableModel(
-        Pipeline([("columns", transformer), ("classifier", average)]), columns, row_prints(selected, labels)
-    )
+    steps = Pipeline([("columns", transformer), ("classifier", kinds[kind].fit(X, y))])
+    whole = TableModel(steps, columns, row_prints(selected, labels))
     target, predictions = (y == "yes").astype(np.int64), whole.predict(selected)
     given: dict[str, Any] = {
         "sets": calibrate(target, predictions.softmax, alpha=0.2),
@@ -83,8 +73,8 @@ def model() -> bytes:
     return TableModel(whole.pipeline, columns, whole.trained_rows, **given).to_bytes()
 
 
-def changed(change: Change) -> bytes:
-    """Return the file after its pipeline was changed by hand."""
+def changed(change: Change | tuple[str, Change]) -> bytes:
+    """Return the file after its pipeline was changed by hand; beside a change may stand the kind of the classifier."""
     from mgce.estimators.archive import pack, unpack
     from mgce.estimators.persistence import Writer, build, name_of, tree_of
 
@@ -92,8 +82,9 @@ def changed(change: Change) -> bytes:
         def name(self, cls: type) -> str:  # of whatever class
             return name_of(cls)
 
-    pipeline = build(*unpack(model()))
-    change(pipeline)
+    kind, by_hand = change if isinstance(change, tuple) else (KIND, change)
+    pipeline = build(*unpack(model(kind)))
+    by_hand(pipeline)
     forger = Forger()
     tree = tree_of(pipeline, forger)
     return pack(tree, forger.arrays)
@@ -122,10 +113,6 @@ def _categories(pipeline: Any) -> Any:
     return pipeline[0].named_transformers_["categories"]
 
 
-def _member(pipeline: Any, name: str) -> Any:
-    return dict(zip([n for n, _ in pipeline[-1].estimators], pipeline[-1].estimators_, strict=True))[name]
-
-
 def _set(get: Change, **values: Any) -> Change:
     def change(pipeline: Any) -> None:
         for name, value in values.items():
@@ -134,17 +121,21 @@ def _set(get: Change, **values: Any) -> Change:
     return change
 
 
-def _of(name: str, **values: Any) -> Change:
-    return _set(lambda pipeline: _member(pipeline, name), **values)
+def _of(kind: str, **values: Any) -> tuple[str, Change]:
+    return kind, _set(lambda pipeline: pipeline[-1], **values)
 
 
-def _trees(name: str, **changes: Change) -> Change:
+def _ridge(**values: Any) -> Change:
+    return _set(lambda pipeline: pipeline[-1].ridge_, **values)
+
+
+def _trees(kind: str, **changes: Change) -> tuple[str, Change]:
     def change(pipeline: Any) -> None:
-        trees = _member(pipeline, name).trees_
+        trees = pipeline[-1].trees_
         for attribute, of_array in changes.items():
             setattr(trees, attribute, of_array(getattr(trees, attribute)))
 
-    return change
+    return kind, change
 
 
 def _at(index: Any, value: Any) -> Change:
@@ -202,25 +193,24 @@ def _nested(pipeline: Any) -> None:
     pipeline.steps[1] = ("classifier", Pipeline([("inner", copy.deepcopy(pipeline[-1]))]))
 
 
-def _endless(pipeline: Any) -> None:
-    pipeline[-1].estimators_[0] = copy.deepcopy(pipeline[-1])
+def _average(pipeline: Any) -> None:
+    from mgce.estimators import MGCEVotingClassifier
 
-
-def _many_members(pipeline: Any) -> None:
-    average = pipeline[-1]
-    average.estimators, average.estimators_ = average.estimators * 10, average.estimators_ * 10
+    members = [("one", pipeline[-1]), ("other", copy.deepcopy(pipeline[-1]))]
+    average = MGCEVotingClassifier.from_fitted(members, pipeline[-1].classes_, ROWS, beta=1.4, scale=1.0)
+    pipeline.steps[1] = ("classifier", average)
 
 
 def _many_layers(pipeline: Any) -> None:
-    network, wide = _member(pipeline, "mlp"), np.zeros((300, 300), np.float32)
+    network, wide = pipeline[-1], np.zeros((300, 300), np.float32)
     d, k = network.n_features_in_, 2
     network.coefs_ = [np.zeros((d, 300), np.float32), *[wide] * 500, np.zeros((300, k), np.float32)]
     network.intercepts_ = [*[np.zeros(300, np.float32)] * 501, np.zeros(k, np.float32)]
 
 
-def _foreign_member(pipeline: Any) -> None:
+def _foreign(pipeline: Any) -> None:
     X = pipeline[0].transform(frame()[["x", "kind", "many"]])
-    pipeline[-1].estimators_[3] = LogisticRegression().fit(X, frame()["y"])
+    pipeline.steps[1] = ("classifier", LogisticRegression().fit(X, frame()["y"]))
 
 
 def _right_labels(**fields: Any) -> Change:
@@ -323,10 +313,9 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "categories of one column more": lambda p: _categories(p).categories_.append(np.array(["a"], dtype=object)),
         "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
         "a Pipeline as the classifier": _nested,
-        "an average in an average": _endless,
-        "50 members": _many_members,
-        "a member of scikit-learn": _foreign_member,
-        "500 layers that are one": _many_layers,
+        "an average of models": _average,
+        "a classifier of scikit-learn": _foreign,
+        "500 layers that are one": ("mlp", _many_layers),
         "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
         "coefficients of another shape": _of("linear", coef_=np.zeros((2, 2))),
         "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
@@ -334,6 +323,18 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "infinite coefficients": _of("linear", intercept_=np.array([np.inf, 0.0])),
         "features that read files": _of("fourier", linear_=CountVectorizer(input="filename")),
         "frequencies of another shape": _of("fourier", random_offset_=np.zeros(2)),
+        "frequencies of a kernel of other columns": _ridge(random_weights_=np.zeros((2, 3))),
+        "frequencies of a kernel as whole numbers": _ridge(random_weights_=np.zeros((55, 3), int)),
+        "offsets of a kernel of another length": _ridge(random_offset_=np.zeros(2)),
+        "means of a kernel that are infinite": _ridge(means_=np.full(3, np.inf)),
+        "coefficients of a kernel of NaN": _ridge(coef_=np.full((2, 3), np.nan)),
+        "coefficients of a kernel of other classes": _ridge(coef_=np.zeros((3, 3))),
+        "an intercept of a kernel of 10^6 classes": _ridge(intercept_=np.zeros(10**6)),
+        "a kernel that is text": _of("correction", ridge_=SECRET),
+        "a kernel that is a forest": ("correction", lambda p: setattr(p[-1], "ridge_", p[-1].trees_)),
+        "corrected labels beyond 1": _trees("correction", values=lambda a: a + 1),
+        "a tree of corrected labels with a circle": _trees("correction", children=_at((0, 0), 0)),
+        "a least probability of zero": _of("correction", least_prob_=0.0),
         "a tree with a circle": _trees("forest", children=_at((0, 0), 0)),
         "a tree with a child far off": _trees("boosting", children=_at((0, 1), 1 << 40)),
         "a tree without nodes": _trees("forest", starts=_at(1, 0)),
@@ -341,15 +342,13 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "a tree of fractions": _trees("boosting", children=lambda a: a + 0.5),
         "a forest that gives text": _trees("forest", values=lambda a: a.astype(str)),
         "a forest that gives 10^6 numbers": _trees("forest", values=lambda a: np.zeros((len(a), 10**6), np.float32)),
-        "a scale below zero": _set(lambda p: p[-1], scale_=-1.0),
+        "a scale below zero": _of("forest", scale_=-1.0),
         "a beta that is no number": _set(lambda p: p[-1], beta_=float("nan")),
         "a beta that is a list": _of("linear", beta_=[1.4]),
         "one class": _set(lambda p: p[-1], classes_=np.array(["no"])),
         "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
         "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
         "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
-        "powers below zero": _set(lambda p: p[-1], powers_=-np.ones(5)),
-        "powers of other members": _set(lambda p: p[-1], powers_=np.ones(9)),
         "q of 10^5 rates": _right_labels(**dict.fromkeys(("rates", "sharpness", "weights"), [1e-5] * 10**5)),
         "q of a name": _right_labels(rates=["__import__('os')"]),
         "q with another field": _right_labels(probs=1),
@@ -360,6 +359,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
         "sets of logits": _sets(of_logits=True),
         "sets with a list": _sets(per_class=[[1]]),
         "sets nested without end": _table(sets=_deep()),
+        "a model that corrects in a list": _table(corrects=[True]),
         "no columns": _table(kinds={}),
         "a column of another kind": _table(kinds={"x": "file", "kind": "category", "many": "category"}),
         "an id that is a list": _table(id=["x"]),
@@ -375,22 +375,26 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     "members that lie over one another": _overlapping,
 }
 # What has no effect: the model predicts as it did before the change.
-HARMLESS: dict[str, Callable[[], bytes]] = {
-    name: (lambda change=change: changed(change))
-    for name, change in {
-        "10,000 processes": _set(lambda p: p[0], n_jobs=10_000),
-        "10,000 processes of a forest": _of("forest", n_jobs=10_000),
-        "a cache in another folder": _set(_numbers, memory="/var/tmp/mgce-forged"),
-        "talk": _set(lambda p: p[0], verbose=True),
-        "outputs far off": _set(lambda p: p[0], output_indices_={"numbers": slice(10**9, 2 * 10**9)}),
-        "inputs far off": _set(lambda p: p[0], _transformer_to_input_indices={"numbers": [10**9], "categories": [-5]}),
-        "weights of transformers": _set(lambda p: p[0], transformer_weights={"numbers": 1e300}),
-        "a transformer beside": _beside,
-        "a function between steps": lambda p: _numbers(p).steps.append(("f", FunctionTransformer(np.exp2))),
-        "an encoder of bytes": _set(_categories, dtype=np.dtype("S1000000")),
-        "a million columns of an encoder": _set(_categories, _n_features_outs=[10**6] * 2),
-        "a scaler under another name": lambda p: _numbers(p).steps.append(("more", StandardScaler(with_mean=False))),
-        "other training features": _set(lambda p: p[-1], n_features_in_=10**9),
-        "a device": _of("mlp", device="cuda:99"),
-    }.items()
+WITHOUT_EFFECT: dict[str, Change | tuple[str, Change]] = {
+    "10,000 processes": _set(lambda p: p[0], n_jobs=10_000),
+    "10,000 processes of a forest": _of("forest", n_jobs=10_000),
+    "10,000 processes of a correction": _of("correction", n_jobs=10_000),
+    "a training row": _of("correction", left_out_proba_=np.zeros((1, 2))),
+    "a cache in another folder": _set(_numbers, memory="/var/tmp/mgce-forged"),
+    "talk": _set(lambda p: p[0], verbose=True),
+    "outputs far off": _set(lambda p: p[0], output_indices_={"numbers": slice(10**9, 2 * 10**9)}),
+    "inputs far off": _set(lambda p: p[0], _transformer_to_input_indices={"numbers": [10**9], "categories": [-5]}),
+    "weights of transformers": _set(lambda p: p[0], transformer_weights={"numbers": 1e300}),
+    "a transformer beside": _beside,
+    "a function between steps": lambda p: _numbers(p).steps.append(("f", FunctionTransformer(np.exp2))),
+    "an encoder of bytes": _set(_categories, dtype=np.dtype("S1000000")),
+    "a million columns of an encoder": _set(_categories, _n_features_outs=[10**6] * 2),
+    "a scaler under another name": lambda p: _numbers(p).steps.append(("more", StandardScaler(with_mean=False))),
+    "other training features": _set(lambda p: p[-1], n_features_in_=10**9),
+    "a device": _of("mlp", device="cuda:99"),
 }
+HARMLESS: dict[str, Callable[[], bytes]] = {
+    name: (lambda change=change: changed(change))  # type: ignore[misc]
+    for name, change in WITHOUT_EFFECT.items()
+}
+KIND_OF = {name: change[0] if isinstance(change, tuple) else KIND for name, change in WITHOUT_EFFECT.items()}

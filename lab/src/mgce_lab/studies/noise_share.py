@@ -24,8 +24,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from mgce import noise
 from mgce.desk.files import preprocessor
-from mgce.desk.tables.judging import judge
+from mgce.desk.tables.candidates import forest
 from mgce.estimators import MGCEForestClassifier
+from mgce.labels.out_of_fold import completed
 from mgce.labels.share import NoiseShare, noise_share
 from mgce_lab.data import load, load_images
 from mgce_lab.engine.lines import Lines
@@ -198,11 +199,7 @@ def main() -> None:
                     continue
                 given = human if kind == "people" else wrong_labels(X, right, kind, rate, seed)
                 file = options.cache and options.cache / f"{name}-{kind}-{rate}-{seed}.npy"
-                if file and file.exists():
-                    probs = np.load(file)
-                else:
-                    train = np.sort(np.random.default_rng(seed).permutation(len(right))[: round(TRAIN * len(right))])
-                    probs = judge(X, given, train, seed).probs
+                probs = np.load(file) if file and file.exists() else unseen(X, given, seed)
                 if file:
                     np.save(file, probs)
                 lines.add(cell | measured(noise_share(given, probs), right, given))
@@ -210,6 +207,14 @@ def main() -> None:
     print(figures)
     if options.results == RESULTS:
         write_between(PAGE, BEGIN, figures, END)
+
+
+def unseen(X: Any, given: Any, seed: int) -> Any:
+    """Return probabilities of given labels by trees that were not fitted to the row, (n, k)."""
+    train = np.sort(np.random.default_rng(seed).permutation(len(given))[: round(TRAIN * len(given))])
+    trees = forest(len(train), seed).fit(X[train], given[train])
+    out_of_bag = np.nan_to_num(trees.oob_decision_function_, nan=1 / len(trees.classes_))
+    return completed(out_of_bag, train, len(given), lambda others: trees.tree_proba(X[others]))
 
 
 def wrong_labels(X: Any, right: Any, kind: str, rate: float, seed: int) -> Any:

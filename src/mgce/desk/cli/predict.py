@@ -96,8 +96,7 @@ def predict(
         *fitted.unseen(selected),
     ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
-    probs = predictions.p if predictions.q is None else predictions.q
-    unsure = int((probs.max(1) < 0.5).sum())
+    unsure = int((predictions.p.max(1) < 0.5).sum())
     found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, found)
     if asked.clean_probs:

@@ -20,15 +20,19 @@ def judge(
 ) -> DoubtfulLabels:
     """Estimate how probably the given label of every row is wrong: see :func:`mgce.labels.doubtful.doubtful_labels`.
 
+    A row that a person has dropped was not learnt from. Its given label has the probabilities q T, of right labels by
+    the model and the noise matrix.
+
     Args:
         judge: fitted to the distinct rows.
         X: features of all rows, shape (n, d): n rows, d features.
         target: given labels, shape (n,), as indices of the judge's classes.
-        distinct: indices of the distinct rows.
+        distinct: indices of the distinct rows that were learnt from.
         first: for each row, the index of the distinct row that represents all its copies, shape (n,).
     """
-    probs = np.empty((len(X), len(judge.classes_)))
-    probs[distinct] = judge.left_out_proba_
+    probs = completed(
+        judge.left_out_proba_, distinct, len(X), lambda others: judge.predict_proba(X[others]) @ judge.transition_
+    )
     return doubtful_labels(probs[first], target, classes=judge.classes_, first=first, X=X, source=CORRECTION)
 
 

@@ -87,7 +87,7 @@ def learn(rows: Rows, plan: FitPlan, contest: Contest, on_fit: Callable[[str], N
         else:  # embeddings
             choice = choose_head(X, y, seed=plan.seed, on_fit=on_fit, weight=weight)
     warned = list(dict.fromkeys(str(one.message) for one in caught)) if contest.among else []
-    return Learnt(_model(rows, transformer, choice.fitted, rows.train), choice, warned)
+    return Learnt(_model(rows, transformer, choice.fitted, rows.train, plan), choice, warned)
 
 
 def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableModel, DoubtfulLabels]:
@@ -97,7 +97,7 @@ def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableMo
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
     X, weight = transformer.transform(rows.selected), _weight(rows, distinct, plan)
     fitted = fit_candidate(choice.candidate, X[distinct], labels, plan.seed, weight)
-    model = replace(_model(rows, transformer, fitted, distinct), n_measured=len(rows.train))
+    model = replace(_model(rows, transformer, fitted, distinct, plan), n_measured=len(rows.train))
     if choice.out_of_fold is not None:  # embeddings
         return model, judge_by_head(choice, X, rows.target, rows.train, rows.first)
     judging = fitted
@@ -125,7 +125,10 @@ def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | 
     return np.asarray(weight * (weight.sum() / (np.count_nonzero(totals) * totals[rows.target[some]])))
 
 
-def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray) -> TableModel:
+def _model(rows: Rows, transformer: Any, classifier: Any, trained: IntArray, plan: FitPlan) -> TableModel:
     """Return the model of a fitted transformer and classifier, which were fitted to the rows with indices `trained`."""
     hashes = np.sort(row_prints(rows.selected.iloc[trained], rows.labels.iloc[trained]))
-    return TableModel(Pipeline([("columns", transformer), ("classifier", classifier)]), rows.columns, hashes)
+    # With the weights of the balanced metric, probabilities do not reflect how frequent classes are.
+    corrects = isinstance(classifier, LabelCorrectionClassifier) and plan.metric == "accuracy"
+    steps = [("columns", transformer), ("classifier", classifier)]
+    return TableModel(Pipeline(steps), rows.columns, hashes, corrects=corrects)

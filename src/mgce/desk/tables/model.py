@@ -19,7 +19,6 @@ from mgce._validation import check_choice, expected
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
-from mgce.estimators import LabelCorrectionClassifier
 from mgce.estimators.archive import OtherFormatError
 from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
@@ -65,7 +64,8 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
             in :class:`~mgce.desk.columns.kinds.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
             None; `sets` and `right_labels`, the prediction sets and what q follows from, or None; `width`, the
-            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None.
+            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None;
+            `corrects`, whether the model learnt from corrected labels.
     """
 
     table_: dict[str, Any]
@@ -84,6 +84,7 @@ class TableModel:
     n_measured: int | None = None
     right_labels: RightLabels | None = None  # how q follows from margins
     encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
+    corrects: bool = False  # whether it learnt from corrected labels, so that all its probabilities are of right labels
 
     def __post_init__(self) -> None:
         known = {**self._categories(), self.columns.target: frozenset(map(str, self.classes))}
@@ -106,11 +107,6 @@ class TableModel:
     def beta(self) -> float:
         """The loss parameter beta, which determines the probabilities h and p."""
         return float(self.pipeline[-1].beta_)
-
-    @property
-    def corrects(self) -> bool:
-        """Whether the model learnt from corrected labels, so that all its probabilities are those of right labels."""
-        return isinstance(self.pipeline[-1], LabelCorrectionClassifier)
 
     @property
     def about_q(self) -> str:
@@ -254,6 +250,7 @@ class TableModel:
             "right_labels": None if self.right_labels is None else asdict(self.right_labels),
             "width": self.columns.width,
             "encoder": None if self.encoder is None else asdict(self.encoder),
+            "corrects": self.corrects,
         }
         return to_bytes(pipeline)
 
@@ -305,6 +302,7 @@ def _built(root: Node) -> TableModel:
         n_measured=None if measured.tree is None else int(measured.number(1, len(trained))),
         right_labels=None if right.tree is None else build_right_labels(right.data()),
         encoder=None if card.tree is None else Card.from_dict(card.data()),
+        corrects=table["corrects"].plain() is True,
     )
     if model.encoder is not None and model.encoder.width != columns.width:
         raise ValueError(expected("encoder", f"one of {columns.width} features", model.encoder.width))

@@ -333,7 +333,7 @@ def _suspects(fit: TableFit, most: int) -> str:
     )
     suspects = judgement.suspects(most)
     if not suspects.size:
-        return words + paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
+        return words + paragraph("None: every label is the most probable class of its row.")
     numbers = "" if fit.plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "

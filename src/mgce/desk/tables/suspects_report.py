@@ -52,7 +52,7 @@ def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> st
     """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
-        return paragraph(f"None: every label is the one the {fit.judgement.source} would give.")
+        return paragraph("None: every label is the most probable class of its row.")
     cells = fit.listing.cells.drop(columns=PICTURE) if pictures else fit.listing.cells
     shown = list(cells.columns[:CELLS])
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
