@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import statistics
 from pathlib import Path
 
 from mgce_lab.studies import (
@@ -24,16 +23,15 @@ from mgce_lab.studies import (
     loop_page,
     noise_share,
     page,
-    tables_page,
-    unseen_page,
     wrong_looks,
 )
 from mgce_lab.studies import claim_records as of
 from mgce_lab.studies.claims import EVERY, Claim, Entry, Exempt, Printed, Table, Written
 from mgce_lab.studies.gpu import page as gpu_page
+from mgce_lab.suite import page as suite
 
 LOOPS, PAPER = "results/loop/runs.jsonl", "results/claims/claims.txt"
-UNSEEN, TEXT, DEMO = str(unseen_page.RESULTS), str(unseen_page.TEXT), "results/demo/seeds.jsonl"
+DEMO = "results/demo/seeds.jsonl"
 IMAGES, NAMED = "results/paper-images", str(page.NAMED)
 
 ARGUMENT = "an argument or a setting, which a reader may set"
@@ -66,11 +64,6 @@ def estimators() -> str:
     """Return docs/estimators.md of its records."""
     noisy = of.lines(estimators_page.NOISY_TABLES)
     return estimators_page.render(noisy, json.loads(Path(estimators_page.FIT_TIMES).read_text()))
-
-
-def tables() -> str:
-    """Return docs/lab/tables.md of its records."""
-    return tables_page.render(*map(of.lines, (tables_page.RESULTS, unseen_page.RESULTS, unseen_page.TEXT)))
 
 
 def loops() -> str:
@@ -150,18 +143,9 @@ WRITTEN: list[Entry] = [
     ),
     Written("docs/lab/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance()]),
     Written("docs/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance_in_short()]),
-    Written(
-        "docs/lab/tables.md",
-        "mgce_lab.studies.tables_page",
-        f"{tables_page.RESULTS}, {UNSEEN}, {TEXT}",
-        lambda: [tables()],
-    ),
-    Written(
-        "docs/tables.md",
-        "mgce_lab.studies.tables_page",
-        f"{tables_page.RESULTS}, {UNSEEN}",
-        lambda: [*tables_page.short(*map(of.lines, (tables_page.RESULTS, unseen_page.RESULTS))).values()],
-    ),
+    Written("docs/lab/suite.md", "mgce_lab.suite.page", "results/suite", lambda: [suite.whole()]),
+    Written("docs/tables.md", "mgce_lab.suite.page", "results/suite", lambda: [suite.short()]),
+    Written("README.md", "mgce_lab.suite.page", "results/suite", lambda: [suite.for_readme()]),
     Written("docs/lab/training-loops.md", "mgce_lab.studies.loop", "results/loop", lambda: [loops()]),
 ]
 
@@ -201,32 +185,8 @@ CLAIMS: list[Entry] = [
         DEMO,
         lambda: [of.printed("new rows, mgce fit"), of.demonstrations("mgce fit"), of.demonstrations("seed", len)],
     ),
-    Table("README.md", "| training labels | all right |", f"{tables_page.RESULTS}, {UNSEEN}", of.table_cell),
-    Claim(
-        "README.md",
-        "`mgce fit` has the best mean rank in accuracy with wrong labels.",
-        UNSEEN,
-        lambda: of.is_first("accuracy"),
-    ),
-    Claim("README.md", "Counted by table, that is within chance.", UNSEEN, of.within_chance),
     Claim(
         "README.md", "have the best mean rank of [six tuned classifiers]", "results/embeddings", of.first_on_features
-    ),
-    Claim(
-        "README.md",
-        "`mgce fit` is slow: for 1,000 rows {} seconds on average and {} at most, with a text column {} at most.",
-        f"{tables_page.RESULTS}, {TEXT}",
-        lambda: [
-            of.seconds(tables_page.RESULTS, statistics.fmean),
-            of.seconds(tables_page.RESULTS, max),
-            of.seconds(TEXT, max),
-        ],
-    ),
-    Claim(
-        "README.md",
-        "A forest takes less than one.",
-        str(tables_page.RESULTS),
-        lambda: of.seconds(tables_page.RESULTS, max, "random forest") < 1,
     ),
     Claim(
         "README.md",
@@ -247,33 +207,8 @@ CLAIMS: list[Entry] = [
         PAPER,
         lambda: of.numbers_of_table_3()[::4] + of.numbers_of_table_3()[1:4],
     ),
-    Table(
-        "docs/lab/demo.md",
-        "| labels made wrong | lead over a random forest |",
-        str(tables_page.RESULTS),
-        of.lead_on_tables,
-    ),
-    Claim(
-        "docs/lab/demo.md",
-        "each lead lies between the two leads of its column",
-        f"{DEMO}, {tables_page.RESULTS}",
-        of.demonstration_is_typical,
-    ),
     Table("docs/certificates.md", "| bound and labels |", "results/certificates", of.false_at_most),
-    Claim("docs/tables.md", "`mgce fit` is first in mean rank in accuracy", UNSEEN, lambda: of.is_first("accuracy")),
     Table("docs/reliability.md", "| tried | how often |", "results/reliability", of.attempts),
-    Claim(
-        "docs/tables.md",
-        "With wrong labels `mgce fit` is first in mean rank in accuracy, on {} public tables",
-        UNSEEN,
-        of.unseen_tables,
-    ),
-    Claim(
-        "docs/tables.md",
-        "Counted by table, its lead over the best tuned opponent is within chance.",
-        UNSEEN,
-        of.within_chance,
-    ),
     # Losses
     Claim(
         "docs/choosing.md",

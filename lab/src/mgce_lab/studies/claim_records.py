@@ -25,9 +25,7 @@ from mgce_lab.paper.agreement import judge
 from mgce_lab.paper.published import published_row
 from mgce_lab.soak.certificates import KINDS
 from mgce_lab.soak.hardness import BAD
-from mgce_lab.studies import cells as cells_of
-from mgce_lab.studies import demo_seeds, loop, loop_page, tables_page, unseen_page
-from mgce_lab.studies.cells import OURS, Cells
+from mgce_lab.studies import demo_seeds, loop, loop_page
 
 ROOT = Path(__file__).parents[4]
 RESULTS = ROOT / "results"
@@ -107,11 +105,6 @@ def attempts(row: str, column: str) -> float:
         commands = found["faults"]["after"]["commands"].values()
         counted = (sum(one["kills"] + one["full disks"] for one in commands), sum(len(one["bad"]) for one in commands))
     return counted[column != "how often"]
-
-
-def unseen_tables() -> int:
-    """Return on how many tables that nothing was chosen on every method was measured."""
-    return len({cell[0] for cell in unseen_page.whole_tables(lines(unseen_page.RESULTS))[0]})
 
 
 # The protocols: the tables that `mgce-lab report` renders from the records, as a test of them compares.
@@ -225,96 +218,10 @@ def leads_over_gce() -> list[float]:
     return [loop_page.gap(results, end, loop_page.GCE)[0] for end in ends]
 
 
-# Tables.
-
-
-@functools.cache
-def development() -> Cells:
-    """Return the cells of the ten tables."""
-    return tables_page.whole_cells(tables_page.records(ROOT / tables_page.RESULTS))[0]
-
-
-@functools.cache
-def unseen() -> tuple[Cells, list[str]]:
-    """Return the cells of the unseen tables, and the methods."""
-    return unseen_page.whole_tables(lines(unseen_page.RESULTS))
-
-
-NOISES = {
-    "all right": ("symmetric", 0.0),
-    "20 % wrong": ("symmetric", 0.2),
-    "40 % wrong": ("symmetric", 0.4),
-    "40 % pair noise": ("pair", 0.4),
-    "30 % pair noise": ("pair", 0.3),
-}
-
-
-def mean_accuracy(cells: Cells, method: str, noise: str) -> float:
-    """Return the mean accuracy of a method in percent."""
-    part = cells_of.with_noise(cells, NOISES[noise])
-    return 100 * statistics.fmean(by_method[method]["accuracy"] for by_method in part.values())
-
-
-def table_cell(row: str, column: str) -> float:
-    """Return a cell of README's table of methods, or the lead on the unseen tables, which have less pair noise."""
-    names = {"cleanlab CleanLearning, boosting": "CleanLearning(boosting)"}
-    name = re.sub(r"[`*]", "", row)
-    if name.startswith("lead"):
-        return unseen_lead(column.replace("40 % pair", "30 % pair"))
-    return mean_accuracy(development(), names.get(name, name), column)
-
-
-def unseen_lead(noise: str) -> float:
-    """Return by how many points the mean accuracy on the unseen tables exceeds the largest of the others."""
-    cells, methods = unseen()
-    best = max(mean_accuracy(cells, name, noise) for name in methods if name != OURS)
-    return mean_accuracy(cells, OURS, noise) - best
-
-
-def seconds(path: str | Path, reduced: Callable[[list[float]], float], method: str = OURS) -> float:
-    """Return the mean or the largest processor time of a method."""
-    return reduced([result["seconds"] for result in lines(path) if result["method"] == method])
-
-
-def is_first(key: str) -> bool:
-    """Return whether `mgce fit` has the best mean rank on the unseen tables with wrong labels."""
-    cells, methods = unseen()
-    noisy = cells_of.with_wrong_labels(cells)
-    return min(methods, key=lambda name: cells_of.mean_rank(noisy, methods, name, key)) == OURS
-
-
-def within_chance() -> bool:
-    """Return whether no lead of a mean rank over the second on the unseen tables is significant, counted by table."""
-    cells, methods = unseen()
-    noisy, others = cells_of.with_wrong_labels(cells), [name for name in methods if name != OURS]
-    return all(
-        cells_of.p_values(noisy, others, key, cells_of.TABLE)[
-            min(others, key=lambda name, key=key: cells_of.mean_rank(noisy, methods, name, key))  # type: ignore[misc]
-        ]
-        > 0.05
-        for key in ("accuracy", "log_loss")
-    )
-
-
 def demonstrations(name: str, reduced: Callable[[list[float]], float] = statistics.fmean) -> float:
     """Return a number of the demonstration, over its seeds."""
     own = [one for one in demo_seeds.records() if (one["dataset"], one["rate"]) == demo_seeds.SHOWN]
     return reduced([one[name] for one in own])
-
-
-def lead_on_tables(row: str, column: str) -> float:
-    """Return by how many points ours is ahead of a method on the ten tables, by the share of wrong labels in words."""
-    noise = {"a fifth": "20 % wrong", "two fifths": "40 % wrong"}[row]
-    other = re.sub(r"lead over (?:a )?", "", column)
-    return mean_accuracy(development(), OURS, noise) - mean_accuracy(development(), other, noise)
-
-
-def demonstration_is_typical() -> bool:
-    """Return whether the leads of the demonstration lie between those on the ten tables with fewer and more noise."""
-    leads = {name: demonstrations(OURS) - demonstrations(name) for name in ("random forest", "gradient boosting")}
-    return all(
-        lead_on_tables("a fifth", name) < lead < lead_on_tables("two fifths", name) for name, lead in leads.items()
-    )
 
 
 def printed(before: str) -> float:

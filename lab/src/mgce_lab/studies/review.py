@@ -14,24 +14,27 @@ import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
+from mgce import noise
+from mgce.desk.files import preprocessor
 from mgce.desk.review.decision_file import Decision
 from mgce.desk.review.sheet import chosen
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.tables.fit import About, FitPlan, TableFit, run
 from mgce.desk.tables.listing import suspects_csv
+from mgce_lab.data import load
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
-from mgce_lab.studies.tables import Rows, noisy_rows
 
 RESULTS, PAGE = Path("results/review/loop.jsonl"), Path("docs/lab/review.md")
 BEGIN, END = "<!-- figures -->\n", "<!-- end of figures -->\n"
 TABLES = ("digits", "letter", "adult")  # ten, 26 and two classes
 RATE = 0.2
+TRAIN, TEST = 1000, 1000  # rows, at most
 CHECKED = (0, 50, 100, 200)
 SHOWN = {
     "accuracy": "accuracy",
@@ -41,6 +44,18 @@ SHOWN = {
     "width": "above the error",
 }
 MODEL = "forest"  # the quickest of the good ones: each cell fits four times
+
+
+class Rows(NamedTuple):
+    """Training rows with labels partly wrong, as a table and as numbers, and test rows with right labels."""
+
+    frame: Any
+    X: Any
+    y: Any
+    is_wrong: Any
+    test_frame: Any
+    X_test: Any
+    y_test: Any
 
 
 def main() -> None:
@@ -128,6 +143,23 @@ def render(records: Sequence[dict[str, Any]]) -> str:
 def _mean(records: Sequence[dict[str, Any]], key: str) -> str:
     values = [record[key] for record in records if record[key] is not None]
     return f"{100 * statistics.mean(values):.1f}" if values else ""
+
+
+def noisy_rows(table: str, kind: str, rate: float, seed: int, data_dir: Path | None) -> Rows:
+    """Draw training and test rows, and make training labels wrong at a rate."""
+    data = load(table, data_dir=data_dir)
+    k = len(data.classes)
+    order = np.random.default_rng(seed).permutation(len(data.target))
+    n_test = min(TEST, len(order) // 4)
+    test, train = order[:n_test], order[n_test : n_test + TRAIN]
+    transition = noise.symmetric(k, rate) if kind == "symmetric" else noise.pair_flip(k, rate)
+    right = torch.from_numpy(data.target[train])
+    y = noise.corrupt(right, transition, torch.Generator().manual_seed(seed)).labels.numpy()
+    transform = preprocessor(data.features).fit(data.features.iloc[train])
+    # Two digits, so that their order as text is that of the classes.
+    frame = data.features.iloc[train].assign(label=[f"{label:02d}" for label in y]).reset_index(drop=True)
+    X, X_test = (transform.transform(data.features.iloc[part]) for part in (train, test))
+    return Rows(frame, X, y, y != right.numpy(), data.features.iloc[test], X_test, data.target[test])
 
 
 if __name__ == "__main__":

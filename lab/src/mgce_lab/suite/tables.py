@@ -98,7 +98,7 @@ TASKS = {
     "survival/flchain": Task("death", ("futime", "chapter")),
     "survival/nwtco": Task("rel", ("seqno", "edrel")),
 }
-# Whose results were read before: by the ten tables of `mgce_lab.studies.tables`, the eleven of `unseen_tables`, or
+# Whose results were read before: by two earlier studies of `mgce fit`, or
 # those of `mgce_lab.table_model.measure`. They serve for choosing alone.
 READ = {
     *OWN,

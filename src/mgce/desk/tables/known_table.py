@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DATASETS = ("breast_cancer", "digits", "iris", "wine")  # those that scikit-learn brings: nothing is downloaded
 LABEL = "label"  # the column of the classes
-NEW = 0.25  # share of the rows that nobody trains on, as in `mgce_lab.studies.tables`
+NEW = 0.25  # share of the rows that nobody trains on
 FIRST = (
     20,
     50,
