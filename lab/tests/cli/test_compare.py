@@ -83,11 +83,11 @@ def test_numbers_are_not_cut_off_in_a_narrow_terminal(tmp_path):
         ),
         (
             ["--out-dir", "new", "--json", "new/runs.json"],
-            "Expected `json` to be the path of a file that for nothing",
+            "Expected `json` to be the path of a file that nothing else uses",
         ),
         (
             ["--json", "mgce-compare-table/accuracy.png"],
-            "Expected `json` to be the path of a file that for nothing",
+            "Expected `json` to be the path of a file that nothing else uses",
         ),
         (
             ["--out-dir", "old"],

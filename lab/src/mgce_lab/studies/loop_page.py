@@ -299,8 +299,8 @@ def _shares(results: Results) -> list[str]:
             f"{one['lower']:.0%} to {one['upper']:.0%}" if one["supported"] else f"at most {one['upper']:.0%}"
             for one in found
         ]
-        true = [f"{one['true']:.0%}" for one in found]
-        rows.append([column, "; ".join(true), "; ".join(said)])
+        true = float(np.mean([one["true"] for one in found]))
+        rows.append([column, f"{true:.0%}", "; ".join(said)])
     return [
         "## How many labels are wrong",
         "",

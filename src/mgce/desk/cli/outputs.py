@@ -33,7 +33,7 @@ def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Ite
         read: the files that the command reads; None for an option that was left out.
 
     Raises:
-        ValueError: if a file cannot be written, or serves for something else.
+        ValueError: if a file cannot be written, or something else uses it.
     """
     taken = {_identity(path) for path in read if path is not None}
     written: list[Path] = []
