@@ -267,7 +267,7 @@ def _surrogate(members: dict[str, Any]) -> None:
 def _complex(members: dict[str, Any]) -> None:
     for name in {*members} - {"content.json"}:
         values = np.load(io.BytesIO(members[name]))
-        np.save(array := io.BytesIO(), values.astype(complex) if values.shape == (2, 55) else values)
+        np.save(array := io.BytesIO(), values.astype(complex) if values.shape == (2, 3) else values)
         members[name] = array.getvalue()
 
 
