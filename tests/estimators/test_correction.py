@@ -176,6 +176,19 @@ def test_files_and_pickles_hold_no_training_row(tmp_path):
         load(tmp_path / "model.mgce").predict(X)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["random_weights_", "random_offset_", "means_", "coef_", "intercept_"])
+def test_a_changed_file_of_huge_numbers_gives_probabilities_or_a_sentence(name, tmp_path):
+    X, y = blobs(60)
+    clf = make().fit(X, y)
+    setattr(clf.ridge_, name, np.full_like(getattr(clf.ridge_, name), 1.7e308))
+    save(clf, tmp_path / "model.mgce")
+    try:
+        np.testing.assert_allclose(load(tmp_path / "model.mgce").predict_proba(X).sum(1), 1)
+    except ValueError as error:
+        assert str(error).startswith("Expected `X` to be rows whose margins are finite in float64")
+
+
 rng = np.random.default_rng(0)
 ODD = {
     "one column": (blobs(40)[0][:, :1], blobs(40)[1]),

@@ -37,8 +37,8 @@ def test_few_rows_and_noise_of_classes_make_probabilities_smaller(transition, by
     found, alone = doubtful_labels(probs, given), correct(probs, given)
     assert alone.by_class == by_class
     plain = 1 - alone.probs[np.arange(900), given]
-    np.testing.assert_allclose(found.wrong, plain * 0.9 * (0.8 if by_class else 1))
-    assert (np.diff(plain[found.order]) <= 1e-12).all()
+    np.testing.assert_allclose(found.wrong, plain * 0.9 * (0.8 if by_class else 1), rtol=0, atol=1e-12)
+    assert (np.diff(plain[found.order]) <= 2e-12).all()
     np.testing.assert_array_equal(found.suggestion, alone.of_row.argmax(1))
     np.testing.assert_array_equal(found.is_issue, (found.wrong > 0.5) & (found.suggestion != given))
     assert found.is_issue.any() and (given != right)[found.is_issue].all()
@@ -63,6 +63,21 @@ def test_ties_do_not_depend_on_the_order_of_the_rows():
     for order in (np.arange(60)[::-1], generator.permutation(60)):
         found = doubtful_labels(probs[order], target[order], X=X[order])
         np.testing.assert_array_equal(X[order][found.suspects(10)], listed)
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_equal_rows_stand_side_by_side_wherever_they_stood(k):
+    """Products of matrices differ in the last digit with the place of a row, and classes that tie differ with it."""
+    rng = np.random.default_rng(k)
+    probs = rng.dirichlet(np.ones(k), size=50)
+    probs[:10, :2] = probs[:10, :2].mean(1, keepdims=True)  # two classes that tie
+    kind = rng.integers(50, size=1003)
+    target = rng.integers(k, size=50)[kind]
+    there = doubtful_labels(probs[kind], target)
+    for order in (np.argsort(kind, kind="stable"), rng.permutation(1003)):
+        here = doubtful_labels(probs[kind[order]], target[order])
+        np.testing.assert_array_equal(kind[order][here.order], kind[there.order])
+        np.testing.assert_array_equal(here.suggestion, there.suggestion[order])
 
 
 def test_labels_have_their_names_and_decided_rows_come_last():

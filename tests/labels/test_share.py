@@ -171,3 +171,13 @@ def test_errors():
         noise_share([0], [[1.0]])
     with pytest.raises(ValueError, match=r"Expected `target` to be of shape \(2,\)"):
         noise_share([0], [[0.5, 0.5]] * 2)
+
+
+@pytest.mark.parametrize(("n", "differing"), [(10, 0), (10, 10), (400, 37)])
+def test_the_range_of_suspects_ends_at_clopper_and_pearsons_bound(n, differing):
+    target, predicted = np.zeros(n, int), (np.arange(n) < differing).astype(int)
+    found = share.share_range(target, predicted, delta=0.1)
+    end = stats.binomtest(differing, n, alternative="less").proportion_ci(0.9, method="exact").high
+    assert (found.lower, found.share, found.supported) == (0.0, None, False)
+    assert found.upper == found.rate_upper == pytest.approx(end) and found.disagreement == differing / n
+    assert found.assumptions == (share.UPPER_ASSUMPTION,)

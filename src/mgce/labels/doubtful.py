@@ -18,7 +18,7 @@ from mgce.labels.share import NoiseShare, share_range
 # cases at 300 rows and 98 % at 1,000; where wrong labels seem to depend on the class, in 66 and 79 %. So a probability
 # is multiplied by n / (n + FEW), and by BY_CLASS in the second case. Neither changes an order.
 FEW, BY_CLASS = 100, 0.8
-DIGITS = 12  # of the probability that a consensus label is wrong: others depend on the order of the rows
+DIGITS = 12  # of probabilities that are compared: others depend on the order of the rows
 CERTAIN = 0.01  # probability that a consensus label is wrong below which no other class is suggested
 
 
@@ -135,7 +135,8 @@ def doubtful_labels(
     rows, content = np.arange(len(target)), np.argsort(content_order(target, probs if X is None else X))
     correction = correct(probs, target)
     caution = len(rows) / (len(rows) + FEW) * (BY_CLASS if correction.by_class else 1)
-    wrong, suggestion = caution * (1 - correction.probs[rows, target]), correction.of_row.argmax(1)
+    wrong = (caution * (1 - correction.probs[rows, target])).round(DIGITS)
+    suggestion = correction.of_row.round(DIGITS).argmax(1)
     is_distinct = np.ones(len(target), bool) if first is None else first == rows
     return DoubtfulLabels(
         classes=np.arange(probs.shape[1]) if classes is None else classes,

@@ -10,7 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ ROWS = 60
 KIND = "correction"  # of the classifier, where a change says nothing of it
 SECRET = "/etc/hostname"
 Change = Callable[[Any], Any]
+Forgery = Change | tuple[str, Change]  # of a pipeline; with the kind of its classifier, or of `KIND`
 
 
 @cache
@@ -73,8 +74,8 @@ def model(kind: str = KIND) -> bytes:
     return TableModel(whole.pipeline, columns, whole.trained_rows, **given).to_bytes()
 
 
-def changed(change: Change | tuple[str, Change]) -> bytes:
-    """Return the file after its pipeline was changed by hand; beside a change may stand the kind of the classifier."""
+def changed(change: Forgery) -> bytes:
+    """Return the file after its pipeline was changed by hand."""
     from mgce.estimators.archive import pack, unpack
     from mgce.estimators.persistence import Writer, build, name_of, tree_of
 
@@ -266,7 +267,7 @@ def _surrogate(members: dict[str, Any]) -> None:
 def _complex(members: dict[str, Any]) -> None:
     for name in {*members} - {"content.json"}:
         values = np.load(io.BytesIO(members[name]))
-        np.save(array := io.BytesIO(), values.astype(complex) if values.shape == (2, 55) else values)
+        np.save(array := io.BytesIO(), values.astype(complex) if values.shape == (2, 3) else values)
         members[name] = array.getvalue()
 
 
@@ -296,76 +297,74 @@ def _overlapping() -> bytes:
     return packed.getvalue()
 
 
+CHANGES: dict[str, Forgery] = {
+    "an encoder that reads a file": _reading(SECRET),
+    "an encoder that reads /dev/zero": _reading("/dev/zero"),
+    "polynomials of 10^9 numbers a row": _polynomials,
+    "an imputer that fills in paths": _set(lambda p: _numbers(p)[0], statistics_=np.array([SECRET], dtype=object)),
+    "an indicator of another column": _set(lambda p: _numbers(p)[0].indicator_, features_=np.array([7])),
+    "a scaler of other columns": _set(lambda p: _numbers(p)[1], mean_=np.zeros(9)),
+    "a scaler that divides by zero": _set(lambda p: _numbers(p)[1], scale_=np.zeros(2)),
+    "categories as one array": _set(_categories, categories_=[np.array(["a", "b"])] * 2),
+    "categories of numbers": _set(_categories, categories_=[np.array([1, 2], dtype=object)] * 2),
+    "categories twice": _set(_categories, categories_=[np.array(["a", "a"], dtype=object)] * 2),
+    "categories of one column more": lambda p: _categories(p).categories_.append(np.array(["a"], dtype=object)),
+    "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
+    "a Pipeline as the classifier": _nested,
+    "an average of models": _average,
+    "a classifier of scikit-learn": _foreign,
+    "500 layers that are one": ("mlp", _many_layers),
+    "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
+    "coefficients of another shape": _of("linear", coef_=np.zeros((2, 2))),
+    "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
+    "coefficients of text": _of("linear", coef_=np.full((2, 55), SECRET)),
+    "infinite coefficients": _of("linear", intercept_=np.array([np.inf, 0.0])),
+    "features that read files": _of("fourier", linear_=CountVectorizer(input="filename")),
+    "frequencies of another shape": _of("fourier", random_offset_=np.zeros(2)),
+    "frequencies of a kernel of other columns": _ridge(random_weights_=np.zeros((2, 3))),
+    "frequencies of a kernel as whole numbers": _ridge(random_weights_=np.zeros((55, 3), int)),
+    "offsets of a kernel of another length": _ridge(random_offset_=np.zeros(2)),
+    "means of a kernel that are infinite": _ridge(means_=np.full(3, np.inf)),
+    "coefficients of a kernel of NaN": _ridge(coef_=np.full((2, 3), np.nan)),
+    "coefficients of a kernel of other classes": _ridge(coef_=np.zeros((3, 3))),
+    "an intercept of a kernel of 10^6 classes": _ridge(intercept_=np.zeros(10**6)),
+    "a kernel that is text": _of("correction", ridge_=SECRET),
+    "a kernel that is a forest": ("correction", lambda p: setattr(p[-1], "ridge_", p[-1].trees_)),
+    "corrected labels beyond 1": _trees("correction", values=lambda a: a + 1),
+    "a tree of corrected labels with a circle": _trees("correction", children=_at((0, 0), 0)),
+    "a least probability of zero": _of("correction", least_prob_=0.0),
+    "a tree with a circle": _trees("forest", children=_at((0, 0), 0)),
+    "a tree with a child far off": _trees("boosting", children=_at((0, 1), 1 << 40)),
+    "a tree without nodes": _trees("forest", starts=_at(1, 0)),
+    "a tree of a feature that is none": _trees("forest", features=_at(0, 1 << 40)),
+    "a tree of fractions": _trees("boosting", children=lambda a: a + 0.5),
+    "a forest that gives text": _trees("forest", values=lambda a: a.astype(str)),
+    "a forest that gives 10^6 numbers": _trees("forest", values=lambda a: np.zeros((len(a), 10**6), np.float32)),
+    "a scale below zero": _of("forest", scale_=-1.0),
+    "a beta that is no number": _set(lambda p: p[-1], beta_=float("nan")),
+    "a beta that is a list": _of("linear", beta_=[1.4]),
+    "one class": _set(lambda p: p[-1], classes_=np.array(["no"])),
+    "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
+    "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
+    "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
+    "q of 10^5 rates": _right_labels(**dict.fromkeys(("rates", "sharpness", "weights"), [1e-5] * 10**5)),
+    "q of a name": _right_labels(rates=["__import__('os')"]),
+    "q with another field": _right_labels(probs=1),
+    "q without an end": _table(right_labels=_deep()),
+    "more measured rows than rows": _table(n_measured=61),
+    "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
+    "sets by another score": _sets(score="__import__('os')"),
+    "sets of logits": _sets(of_logits=True),
+    "sets with a list": _sets(per_class=[[1]]),
+    "sets nested without end": _table(sets=_deep()),
+    "a model that corrects in a list": _table(corrects=[True]),
+    "no columns": _table(kinds={}),
+    "a column of another kind": _table(kinds={"x": "file", "kind": "category", "many": "category"}),
+    "an id that is a list": _table(id=["x"]),
+    "hashes of text": _table(trained_rows=np.array([SECRET])),
+}
 # What must be refused, in one sentence.
-REFUSED: dict[str, Callable[[], bytes]] = {
-    name: (lambda change=change: changed(change))
-    for name, change in {
-        "an encoder that reads a file": _reading(SECRET),
-        "an encoder that reads /dev/zero": _reading("/dev/zero"),
-        "polynomials of 10^9 numbers a row": _polynomials,
-        "an imputer that fills in paths": _set(lambda p: _numbers(p)[0], statistics_=np.array([SECRET], dtype=object)),
-        "an indicator of another column": _set(lambda p: _numbers(p)[0].indicator_, features_=np.array([7])),
-        "a scaler of other columns": _set(lambda p: _numbers(p)[1], mean_=np.zeros(9)),
-        "a scaler that divides by zero": _set(lambda p: _numbers(p)[1], scale_=np.zeros(2)),
-        "categories as one array": _set(_categories, categories_=[np.array(["a", "b"])] * 2),
-        "categories of numbers": _set(_categories, categories_=[np.array([1, 2], dtype=object)] * 2),
-        "categories twice": _set(_categories, categories_=[np.array(["a", "a"], dtype=object)] * 2),
-        "categories of one column more": lambda p: _categories(p).categories_.append(np.array(["a"], dtype=object)),
-        "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
-        "a Pipeline as the classifier": _nested,
-        "an average of models": _average,
-        "a classifier of scikit-learn": _foreign,
-        "500 layers that are one": ("mlp", _many_layers),
-        "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
-        "coefficients of another shape": _of("linear", coef_=np.zeros((2, 2))),
-        "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
-        "coefficients of text": _of("linear", coef_=np.full((2, 55), SECRET)),
-        "infinite coefficients": _of("linear", intercept_=np.array([np.inf, 0.0])),
-        "features that read files": _of("fourier", linear_=CountVectorizer(input="filename")),
-        "frequencies of another shape": _of("fourier", random_offset_=np.zeros(2)),
-        "frequencies of a kernel of other columns": _ridge(random_weights_=np.zeros((2, 3))),
-        "frequencies of a kernel as whole numbers": _ridge(random_weights_=np.zeros((55, 3), int)),
-        "offsets of a kernel of another length": _ridge(random_offset_=np.zeros(2)),
-        "means of a kernel that are infinite": _ridge(means_=np.full(3, np.inf)),
-        "coefficients of a kernel of NaN": _ridge(coef_=np.full((2, 3), np.nan)),
-        "coefficients of a kernel of other classes": _ridge(coef_=np.zeros((3, 3))),
-        "an intercept of a kernel of 10^6 classes": _ridge(intercept_=np.zeros(10**6)),
-        "a kernel that is text": _of("correction", ridge_=SECRET),
-        "a kernel that is a forest": ("correction", lambda p: setattr(p[-1], "ridge_", p[-1].trees_)),
-        "corrected labels beyond 1": _trees("correction", values=lambda a: a + 1),
-        "a tree of corrected labels with a circle": _trees("correction", children=_at((0, 0), 0)),
-        "a least probability of zero": _of("correction", least_prob_=0.0),
-        "a tree with a circle": _trees("forest", children=_at((0, 0), 0)),
-        "a tree with a child far off": _trees("boosting", children=_at((0, 1), 1 << 40)),
-        "a tree without nodes": _trees("forest", starts=_at(1, 0)),
-        "a tree of a feature that is none": _trees("forest", features=_at(0, 1 << 40)),
-        "a tree of fractions": _trees("boosting", children=lambda a: a + 0.5),
-        "a forest that gives text": _trees("forest", values=lambda a: a.astype(str)),
-        "a forest that gives 10^6 numbers": _trees("forest", values=lambda a: np.zeros((len(a), 10**6), np.float32)),
-        "a scale below zero": _of("forest", scale_=-1.0),
-        "a beta that is no number": _set(lambda p: p[-1], beta_=float("nan")),
-        "a beta that is a list": _of("linear", beta_=[1.4]),
-        "one class": _set(lambda p: p[-1], classes_=np.array(["no"])),
-        "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
-        "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
-        "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
-        "q of 10^5 rates": _right_labels(**dict.fromkeys(("rates", "sharpness", "weights"), [1e-5] * 10**5)),
-        "q of a name": _right_labels(rates=["__import__('os')"]),
-        "q with another field": _right_labels(probs=1),
-        "q without an end": _table(right_labels=_deep()),
-        "more measured rows than rows": _table(n_measured=61),
-        "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
-        "sets by another score": _sets(score="__import__('os')"),
-        "sets of logits": _sets(of_logits=True),
-        "sets with a list": _sets(per_class=[[1]]),
-        "sets nested without end": _table(sets=_deep()),
-        "a model that corrects in a list": _table(corrects=[True]),
-        "no columns": _table(kinds={}),
-        "a column of another kind": _table(kinds={"x": "file", "kind": "category", "many": "category"}),
-        "an id that is a list": _table(id=["x"]),
-        "hashes of text": _table(trained_rows=np.array([SECRET])),
-    }.items()
-} | {
+REFUSED: dict[str, Callable[[], bytes]] = {name: partial(changed, change) for name, change in CHANGES.items()} | {
     "200,001 names of categories": lambda: rewritten(_many_names),
     "100,000 columns": lambda: rewritten(_many_columns),
     "complex coefficients": lambda: rewritten(_complex),
@@ -375,11 +374,10 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     "members that lie over one another": _overlapping,
 }
 # What has no effect: the model predicts as it did before the change.
-WITHOUT_EFFECT: dict[str, Change | tuple[str, Change]] = {
+WITHOUT_EFFECT: dict[str, Forgery] = {
     "10,000 processes": _set(lambda p: p[0], n_jobs=10_000),
     "10,000 processes of a forest": _of("forest", n_jobs=10_000),
     "10,000 processes of a correction": _of("correction", n_jobs=10_000),
-    "a training row": _of("correction", left_out_proba_=np.zeros((1, 2))),
     "a cache in another folder": _set(_numbers, memory="/var/tmp/mgce-forged"),
     "talk": _set(lambda p: p[0], verbose=True),
     "outputs far off": _set(lambda p: p[0], output_indices_={"numbers": slice(10**9, 2 * 10**9)}),
@@ -393,8 +391,5 @@ WITHOUT_EFFECT: dict[str, Change | tuple[str, Change]] = {
     "other training features": _set(lambda p: p[-1], n_features_in_=10**9),
     "a device": _of("mlp", device="cuda:99"),
 }
-HARMLESS: dict[str, Callable[[], bytes]] = {
-    name: (lambda change=change: changed(change))  # type: ignore[misc]
-    for name, change in WITHOUT_EFFECT.items()
-}
+HARMLESS: dict[str, Callable[[], bytes]] = {name: partial(changed, change) for name, change in WITHOUT_EFFECT.items()}
 KIND_OF = {name: change[0] if isinstance(change, tuple) else KIND for name, change in WITHOUT_EFFECT.items()}
