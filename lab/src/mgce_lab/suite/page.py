@@ -148,10 +148,15 @@ def shares(records: Sequence[Record]) -> str:
     width = np.mean([100 * r["share"]["upper"] for r in records])
     right = [r for r in records if r["kind"] == "right"]
     issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
+    known = [r for r in records if r["share"].get("interval")]
+    true = [r["share"]["interval"][0] <= r["share"]["wrong"] / r["rows"] <= r["share"]["interval"][1] for r in known]
+    of_interval = (
+        f" An interval of `noise_share` is given in {len(known)} cells, and holds in {sum(true)}." if known else ""
+    )
     return (
         f"The range of the share of wrong labels holds the truth in {sum(held)} of {len(held)} cells. "
         f"It is {width:.0f} points wide in the mean. With right labels, {issues:.1f} % of the labels are called more "
-        "likely wrong than right."
+        f"likely wrong than right.{of_interval}"
     )
 
 
@@ -184,6 +189,17 @@ def whole() -> str:
     """Return all that the page has from records."""
     order = [(JUDGED, 1000), (JUDGED, 300), ("choosing", 1000), ("choosing", 300)]
     return "\n" + "\n".join(filter(None, (section(*each) for each in order))) + "\n"
+
+
+def is_first(measure: str) -> bool:
+    """Return whether `mgce fit` has the best mean rank on the locked tables with wrong labels, by a measure."""
+    ranks = _ranks(noisy(judged()), measure)
+    return min(ranks, key=lambda name: ranks[name]) == OURS
+
+
+def n_tables() -> int:
+    """Return the number of locked tables that were read."""
+    return len({record["table"] for record in judged()})
 
 
 def judged() -> list[Record]:
