@@ -1,5 +1,7 @@
 """What every estimator of this package promises, beyond scikit-learn's own checks, which it runs too."""
 
+import copy
+
 import numpy as np
 import pytest
 import sklearn
@@ -15,6 +17,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from mgce import certify
 from mgce.estimators import load, save
 from mgce.functional import minimax_probs, minimax_to_worst_case
+
+FITTED = {}  # by contract
 
 
 class EstimatorContract:
@@ -43,7 +47,10 @@ class EstimatorContract:
 
     @pytest.fixture
     def fitted(self, data):
-        return self.make().fit(*data)
+        """Give a copy of the one fit of all tests of a class."""
+        if type(self) not in FITTED:
+            FITTED[type(self)] = self.make().fit(*data)
+        return copy.deepcopy(FITTED[type(self)])
 
     @pytest.mark.slow
     def test_scikit_learn_checks(self):
