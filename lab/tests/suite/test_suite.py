@@ -1,18 +1,22 @@
 """The lists of tables, which may not change once results were read, and the wrong labels."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score
+from sklearn.metrics import accuracy_score, average_precision_score, balanced_accuracy_score
 
 from mgce.desk.files.tables import make_table
+from mgce_lab.suite import choice, page
 from mgce_lab.suite.cache import Cached
 from mgce_lab.suite.cells import drawn
 from mgce_lab.suite.noises import NOISES, wrong_labels
-from mgce_lab.suite.opponents import OPPONENTS, probabilities
+from mgce_lab.suite.opponents import ENTRANTS, OPPONENTS, probabilities
 from mgce_lab.suite.rankings import precisions, render
+from mgce_lab.suite.records import record_of
 from mgce_lab.suite.tables import CHOOSING, LOCKED, READ, TABLES
 
 N = 3000
@@ -74,7 +78,7 @@ def test_a_cell_has_the_rows_asked_for_or_there_is_none():
     assert len(cell.X) == len(cell.given) == 500 and len(cell.test) == len(cell.X_test) == 400
     assert cell.frame["label"].astype(int).tolist() == cell.given.tolist()
     assert drawn(table, 601, "symmetric", 0.2, 0) is None
-    found = probabilities("logistic", cell.X, cell.given, cell.X_test, 3, 0)
+    found = probabilities("logistic", cell, 0)
     assert (found.new.argmax(1) == cell.test).mean() > 0.6 and np.allclose(found.own.sum(1), 1)
     assert set(OPPONENTS) == {"forest", "svm", "logistic"}
 
@@ -84,7 +88,7 @@ def test_a_ranking_is_judged_by_scikit_learns_average_precision():
     right = rng.integers(0, 3, 200)
     given = np.where(rng.random(200) < 0.3, (right + 1) % 3, right)
     probs = 0.2 + 0.4 * np.eye(3)[right] + 0.1 * rng.random((200, 3))
-    own = dict.fromkeys(OPPONENTS, probs)
+    own = dict.fromkeys(ENTRANTS, probs)
     cells = [Cached("a", "pair", 0.3, given, right, right, own, own, {})]
     found = precisions(cells)
     sure = probs / probs.sum(1, keepdims=True)
@@ -92,5 +96,54 @@ def test_a_ranking_is_judged_by_scikit_learns_average_precision():
     assert found["forest", "1 - p of the label"]["pair 30%"] == [pytest.approx(expected)]
     assert all(values["pair 30%"][0] > 95 for values in found.values())  # as the right class is always most probable
     assert "| forest | margin |" in render(found)
-    shuffled = {name: probs[rng.permutation(200)] for name in OPPONENTS}
+    shuffled = {name: probs[rng.permutation(200)] for name in ENTRANTS}
     assert precisions([cells[0]._replace(own=shuffled)])["forest", "mgce"]["pair 30%"][0] < 60
+
+
+def test_a_locked_list_is_read_only_for_the_committed_choice(tmp_path, monkeypatch):
+    path = tmp_path / "choice.json"
+    monkeypatch.setattr(choice, "CHOICE", path)
+    choice.check_readable("choosing")
+    with pytest.raises(SystemExit, match="locked"):
+        choice.check_readable("first")
+    path.write_text(json.dumps({"first": choice.hash_of_choice()}))
+    choice.check_readable("first")
+    with pytest.raises(SystemExit, match="locked"):
+        choice.check_readable("second")
+    monkeypatch.setattr(choice, "MODULES", choice.MODULES[:-1])  # other code
+    with pytest.raises(SystemExit, match="Commit the choice"):
+        choice.check_readable("first")
+
+
+def test_a_record_has_the_figures_of_scikit_learn():
+    rng = np.random.default_rng(1)
+    right, test = rng.integers(0, 3, 300), rng.integers(0, 3, 200)
+    given = np.where(rng.random(300) < 0.3, (right + 1) % 3, right)
+    own = dict.fromkeys(ENTRANTS, rng.dirichlet(np.ones(3), 300) / 2 + np.eye(3)[right] / 2)
+    new = {name: rng.dirichlet(np.ones(3), 200) for name in ENTRANTS}
+    found = record_of(Cached("a", "pair", 0.3, given, right, test, own, new, dict.fromkeys(ENTRANTS, 1.0)))
+    for name in ENTRANTS:
+        mine, probs = found["models"][name], new[name]
+        assert mine["accuracy"] == pytest.approx(100 * accuracy_score(test, probs.argmax(1)), abs=0.01)
+        assert mine["balanced"] == pytest.approx(100 * balanced_accuracy_score(test, probs.argmax(1)), abs=0.01)
+        clipped = np.maximum(probs, 1e-3)
+        assert mine["log_loss"] == pytest.approx(-np.log(clipped[np.arange(200), test]).mean(), abs=1e-4)
+    score = 1 - own["forest"][np.arange(300), given]
+    assert found["precision"]["forest, 1 - p"] == pytest.approx(
+        100 * average_precision_score(given != right, score), abs=0.01
+    )
+    assert sum(n for n, _ in found["stated"]) == 300 and sum(w for _, w in found["stated"]) == (given != right).sum()
+
+
+def test_the_page_of_the_suite_counts_wins_and_losses_alike():
+    records = page.read("first", 1000)
+    assert page.differences(records).count("\n") == 5
+    swapped = [
+        {**r, "models": {**r["models"], "mgce": r["models"]["svm"], "svm": r["models"]["mgce"]}} for r in records
+    ]
+    ours, theirs = (page.interval(list(page.by_table(page.noisy(part), _lead).values())) for part in (records, swapped))
+    assert float(ours.split(" ")[0]) == -float(theirs.split(" ")[0]) != 0
+
+
+def _lead(record):
+    return record["models"]["mgce"]["accuracy"] - record["models"]["svm"]["accuracy"]

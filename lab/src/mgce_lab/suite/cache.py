@@ -21,7 +21,7 @@ from mgce.desk.files.tables import Table
 from mgce_lab.suite.cells import Cell, drawn
 from mgce_lab.suite.choice import check_readable
 from mgce_lab.suite.noises import NOISES
-from mgce_lab.suite.opponents import ENTRANTS, probabilities
+from mgce_lab.suite.opponents import ENTRANTS, TRANSFORMER, probabilities
 from mgce_lab.suite.tables import LISTS, TABLES
 
 
@@ -63,7 +63,7 @@ def compute(place: Place, read: Callable[[], Table], entrants: tuple[str, ...] =
         assert isinstance(cell, Cell)
         start = time.process_time()
         with one_blas_thread(), one_torch_thread():
-            found = probabilities(name, cell.X, cell.given, cell.X_test, cell.n_classes, place.seed)
+            found = probabilities(name, cell, place.seed)
         arrays = {"given": cell.given, "right": cell.right, "test": cell.test}
         arrays |= {"own": found.own.astype(np.float32), "new": found.new.astype(np.float32)}
         place.cache.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the two archives")
     parser.add_argument("--cache", type=Path, required=True, help="folder of the files")
     parser.add_argument("--list", choices=list(LISTS), default="choosing", help="a locked list is read once")
-    parser.add_argument("--entrants", nargs="+", choices=ENTRANTS, default=ENTRANTS)
+    parser.add_argument("--entrants", nargs="+", choices=(*ENTRANTS, TRANSFORMER), default=ENTRANTS)
     parser.add_argument("--size", type=int, default=1000, help="training rows")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -14,6 +14,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from mgce.estimators import LabelCorrectionClassifier
+from mgce_lab.suite.cells import Cell
 
 FOLDS = 3
 
@@ -60,21 +61,26 @@ OPPONENTS: dict[str, Callable[[Any, Any, int], Any]] = {"forest": forest, "svm":
 
 
 ENTRANTS = (OURS, *OPPONENTS)
+TRANSFORMER = "transformer"  # of `mgce_lab.table_model`, which is measured if it is asked for
 
 
-def probabilities(name: str, X: Any, y: Any, X_test: Any, n_classes: int, seed: int) -> Probabilities:
+def probabilities(name: str, cell: Cell, seed: int) -> Probabilities:
     """Tune and fit a model, and return its probabilities of training rows out of fold, and of test rows."""
+    if name == TRANSFORMER:
+        from mgce_lab.table_model.measure import of_cell
+
+        return Probabilities(*of_cell(cell, seed))
+    X, y, X_test = cell.X, cell.given, cell.X_test
+    own, new = np.zeros((len(X), cell.n_classes)), np.zeros((len(X_test), cell.n_classes))
     if name == OURS:  # what `mgce fit` saves: fitted to all rows
-        fitted = LabelCorrectionClassifier(random_state=seed).fit(X, y)
-        full = np.zeros((len(X), n_classes)), np.zeros((len(X_test), n_classes))
-        full[0][:, fitted.classes_], full[1][:, fitted.classes_] = fitted.left_out_proba_, fitted.predict_proba(X_test)
-        return Probabilities(*full)
-    model = OPPONENTS[name](*_foldable(X, y), seed)
-    own, new = np.zeros((len(X), n_classes)), np.zeros((len(X_test), n_classes))
-    for train, held_out in _folds(seed + 1).split(X, y):
-        fitted = clone(model).fit(*_foldable(X[train], y[train]))
-        own[np.ix_(held_out, fitted.classes_)] = fitted.predict_proba(X[held_out])
-    model.fit(*_foldable(X, y))
+        model: Any = LabelCorrectionClassifier(random_state=seed).fit(X, y)
+        own[:, model.classes_] = model.left_out_proba_
+    else:
+        model = OPPONENTS[name](*_foldable(X, y), seed)
+        for train, held_out in _folds(seed + 1).split(X, y):
+            fitted = clone(model).fit(*_foldable(X[train], y[train]))
+            own[np.ix_(held_out, fitted.classes_)] = fitted.predict_proba(X[held_out])
+        model.fit(*_foldable(X, y))
     new[:, model.classes_] = model.predict_proba(X_test)
     return Probabilities(own, new)
 

@@ -27,6 +27,7 @@ from sklearn.svm import SVC
 from mgce import noise
 from mgce.desk.files import preprocessor
 from mgce_lab.data import load
+from mgce_lab.suite.cells import Cell
 from mgce_lab.suite.noises import near_boundary
 from mgce_lab.table_model.model import predict
 from mgce_lab.table_model.train import read_weights
@@ -41,6 +42,7 @@ KEEL = (
 TABLES = ("digits", *OWN, *KEEL, "wine")
 MOST_CLASSES = 10  # of letter the first ten letters
 FOLDS = 3
+WEIGHTS = Path(__file__).parent / "weights" / "h100-575s.npz"
 
 
 class Split(NamedTuple):
@@ -82,14 +84,35 @@ def split_of(name: str, rows: int, seed: int, keel: Path) -> Split:
     right, right_test = (np.searchsorted(known, codes[part]) for part in (train, test))
     transform = preprocessor(frame).fit(frame.iloc[train])
     X, X_test = (np.asarray(transform.transform(frame.iloc[part])) for part in (train, test))
+    numbers, is_categorical = coded(frame)
+    both = torch.from_numpy(numbers[np.concatenate([train, test])])
+    return Split(X, X_test, both, torch.tensor(is_categorical), right, right_test)
+
+
+def coded(frame: pd.DataFrame) -> tuple[Any, list[bool]]:
+    """Return a table as numbers, with codes for categories and NaN for missing values, and which columns have codes."""
     is_categorical = [not pd.api.types.is_numeric_dtype(frame[column]) for column in frame.columns]
     columns = [
         pd.Series(pd.factorize(frame[column], sort=True)[0]).replace(-1, np.nan) if categorical else frame[column]
         for column, categorical in zip(frame.columns, is_categorical, strict=True)
     ]
     numbers = np.column_stack([np.asarray(column, dtype=np.float64) for column in columns])
-    both = torch.from_numpy(numbers[np.concatenate([train, test])])
-    return Split(X, X_test, both, torch.tensor(is_categorical), right, right_test)
+    return numbers, is_categorical
+
+
+def of_cell(cell: Cell, seed: int, bags: int = 4) -> tuple[Any, Any]:
+    """Return the transformer's probabilities of the rows of a cell of the suite, and of its test rows.
+
+    Those of training rows are of right labels, given the row and its label.
+    """
+    numbers, is_categorical = coded(pd.concat([cell.frame.drop(columns="label"), cell.test_frame]))
+    generator = torch.Generator().manual_seed(seed)
+    data = torch.from_numpy(numbers), torch.tensor(is_categorical), torch.from_numpy(cell.given)
+    parts = predict(read_weights(WEIGHTS), *data, bags, generator)
+    full = [np.zeros((len(part), cell.n_classes)) for part in parts]
+    for whole, part in zip(full, parts, strict=True):
+        whole[:, : part.shape[1]] = part
+    return full[0], full[1]
 
 
 def corrupted(X: Any, right: Any, n_classes: int, kind: str, rate: float, seed: int) -> Any:
