@@ -138,9 +138,8 @@ def test_a_record_has_the_figures_of_scikit_learn():
 def test_the_page_of_the_suite_counts_wins_and_losses_alike():
     records = page.read("first", 1000)
     assert page.differences(records).count("\n") == 5
-    swapped = [
-        {**r, "models": {**r["models"], "mgce": r["models"]["svm"], "svm": r["models"]["mgce"]}} for r in records
-    ]
+    models = [record["models"] for record in records]
+    swapped = [{**r, "models": {**m, "mgce": m["svm"], "svm": m["mgce"]}} for r, m in zip(records, models, strict=True)]
     ours, theirs = (page.interval(list(page.by_table(page.noisy(part), _lead).values())) for part in (records, swapped))
     assert float(ours.split(" ")[0]) == -float(theirs.split(" ")[0]) != 0
 

@@ -17,6 +17,7 @@ from sklearn.metrics import average_precision_score
 from mgce.labels.doubtful import doubtful_labels
 from mgce_lab.engine.markdown import table
 from mgce_lab.suite.cache import Cached, cached
+from mgce_lab.suite.opponents import ENTRANTS, TRANSFORMER
 from mgce_lab.suite.tables import CHOOSING
 
 Score = Callable[[Any, Any], Any]
@@ -54,7 +55,9 @@ SCORES: dict[str, Score] = {"mgce": of_the_package, "1 - p of the label": not_gi
 
 
 def precisions(
-    cells: Iterable[Cached], scores: Mapping[str, Score] = SCORES
+    cells: Iterable[Cached],
+    scores: Mapping[str, Score] = SCORES,
+    sources: Mapping[str, tuple[str, ...]] = SOURCES,
 ) -> dict[tuple[str, str], dict[str, list[float]]]:
     """Return the average precision of each source and score by the kind of noise, a number for each table."""
     found: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -62,7 +65,7 @@ def precisions(
         wrong = cell.given != cell.right
         if not wrong.any():
             continue
-        for source, names in SOURCES.items():
+        for source, names in sources.items():
             probs = np.mean([cell.own[name] for name in names], axis=0, dtype=np.float64)
             probs /= probs.sum(1, keepdims=True)
             for name, score in scores.items():
@@ -88,8 +91,13 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder of the files of `mgce_lab.suite.cache`")
     parser.add_argument("--size", type=int, default=1000, help="training rows")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--transformer", action="store_true", help="with the transformer, on the cells that it has")
     options = parser.parse_args()
-    print(render(precisions(cached(options.cache, options.size, options.seed, CHOOSING))))
+    sources, entrants = SOURCES, ENTRANTS
+    if options.transformer:
+        sources, entrants = SOURCES | {TRANSFORMER: (TRANSFORMER,)}, (*ENTRANTS, TRANSFORMER)
+    cells = cached(options.cache, options.size, options.seed, CHOOSING, entrants)
+    print(render(precisions(cells, sources=sources)))
 
 
 if __name__ == "__main__":
