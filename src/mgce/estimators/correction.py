@@ -109,8 +109,8 @@ class LabelCorrectionClassifier(RobustClassifier):
         check_single(X)
         self.left_out_proba_, self.right_proba_ = np.full((2, len(X), len(self.classes_)), np.nan)
         # A bootstrap sample of rows without weight would grow no tree.
-        some = weight > 0
-        X, index, weight, order = X[some], index[some], weight[some], order[some]
+        counted = weight > 0
+        X, index, weight, order = X[counted], index[counted], weight[counted], order[counted]
         self.beta_, self.least_prob_ = math.inf, 1 / len(X)
         random_state = check_random_state(self.random_state)
         seed = int(random_state.randint(np.iinfo(np.int32).max))

@@ -45,7 +45,7 @@ def test_wrong_labels_are_found(kind):
     assert average_precision_score(bad, found.wrong) > 0.95
     assert found.share.lower == 0 and bad.mean() <= found.share.upper < 0.35
     assert bad[found.suspects(50)].mean() > 0.95
-    assert bad[found.is_issue].mean() > 0.9 and found.is_issue[bad].mean() > 0.8
+    assert bad[found.is_issue].mean() > 0.95 and found.is_issue[bad].mean() > 0.5  # it is said of the surest only
 
 
 def test_a_row_is_judged_by_what_has_not_learnt_its_label():

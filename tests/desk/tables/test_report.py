@@ -39,7 +39,7 @@ def fit(frame):
 
 @pytest.fixture(scope="module")
 def corrected(frame):
-    return run(frame, replace(PLAN, model="auto", noise_rate=None, budget=math.inf))
+    return run(frame, replace(PLAN, model="auto", noise_rate=0.0, budget=math.inf))
 
 
 @pytest.fixture(scope="module")
