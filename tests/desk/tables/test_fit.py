@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import OF_ALL_ROWS
+from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.report import headline, page, which_model
 from mgce.desk.tables.rows import split_rows
 from mgce.desk.tables.summary import summary
@@ -286,3 +287,20 @@ def test_the_callers_number_of_threads_is_kept(noisy):
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_a_wide_table_of_numbers_has_the_head_among_its_candidates(tmp_path):
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 3, 240)
+    given = np.where(rng.random(240) < 0.2, (right + 1) % 3, right)
+    features = rng.normal(size=(240, 256)) + 1.2 * np.eye(3)[right] @ rng.normal(size=(3, 256))
+    frame = pd.DataFrame(features).add_prefix("x").assign(label=[f"c{label}" for label in given])
+    fit = run(frame, FitPlan("label"))
+    names = {trial.model for trial in fit.choice.trials}
+    assert {"correction", "head"} <= names
+    assert "head" not in {trial.model for trial in run(frame.drop(columns="x0"), FitPlan("label")).choice.trials}
+    path = tmp_path / "wide.mgce"
+    path.write_bytes(fit.model.to_bytes())
+    selected = fit.model.columns.select(frame)
+    np.testing.assert_array_equal(TableModel.load(path).predict(selected).label, fit.model.predict(selected).label)
+    assert fit.judgement.is_issue[given != right].mean() > 0.5 > fit.judgement.is_issue[given == right].mean()

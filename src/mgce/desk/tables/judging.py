@@ -8,15 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._arrays import IntArray
-from mgce.desk.tables.candidates import CORRECTION
+from mgce.desk.tables.candidates import CORRECTION, HEAD
 from mgce.desk.tables.choice import Choice
-from mgce.estimators import LabelCorrectionClassifier
+from mgce.estimators import LabelCorrectionClassifier, MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import completed
 
 
 def judge(
-    judge: LabelCorrectionClassifier, X: NDArray[Any], target: IntArray, distinct: IntArray, first: IntArray
+    judge: LabelCorrectionClassifier | MGCEEmbeddingClassifier,
+    X: NDArray[Any],
+    target: IntArray,
+    distinct: IntArray,
+    first: IntArray,
 ) -> DoubtfulLabels:
     """Estimate how probably the given label of every row is wrong: see :func:`mgce.labels.doubtful.doubtful_labels`.
 
@@ -30,6 +34,9 @@ def judge(
         distinct: indices of the distinct rows that were learnt from.
         first: for each row, the index of the distinct row that represents all its copies, shape (n,).
     """
+    if isinstance(judge, MGCEEmbeddingClassifier):
+        probs = completed(judge.oof_proba_, distinct, len(X), lambda others: judge.predict_proba(X[others]))
+        return doubtful_labels(probs[first], target, classes=judge.classes_, first=first, X=X, source=HEAD)
     probs = completed(
         judge.left_out_proba_, distinct, len(X), lambda others: judge.predict_proba(X[others]) @ judge.transition_
     )

@@ -13,14 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce.desk.tables.candidates import AUTO, Baseline, Candidate, baselines, candidates, correction
+from mgce.desk.columns.kinds import NUMBER
+from mgce.desk.tables.candidates import AUTO, WIDE, Baseline, Candidate, baselines, candidates, correction
 from mgce.desk.tables.choice import HEAD_FITS, Choice, choose, choose_head, count_fits, fit_candidate
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.judging import judge, judge_by_head
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.rows import Rows
 from mgce.desk.tables.text_features import transformer as features_of
-from mgce.estimators import LabelCorrectionClassifier
+from mgce.estimators import LabelCorrectionClassifier, MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels
 
 IntArray = NDArray[np.int64]
@@ -48,7 +49,9 @@ class Contest:
         compared = baselines(plan.seed, n_classes)
         if plan.model != AUTO:  # then baselines are reported alone
             compared = [replace(baseline, final=None) for baseline in compared]
-        return cls(candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs), compared)
+        kinds = rows.columns.kinds.values()
+        wide = len(kinds) >= WIDE and set(kinds) == {NUMBER}
+        return cls(candidates(plan.model, plan.beta, plan.seed, len(rows.train), jobs, wide=wide), compared)
 
     @property
     def n_fits(self) -> int:
@@ -102,7 +105,8 @@ def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableMo
         return model, judge_by_head(choice, X, rows.target, rows.train, rows.first)
     judging = fitted
     # For the balanced metric, rows have weights by which rare labels seem right.
-    if not isinstance(fitted, LabelCorrectionClassifier) or plan.metric == "balanced":
+    judges = isinstance(fitted, LabelCorrectionClassifier | MGCEEmbeddingClassifier)
+    if not judges or plan.metric == "balanced":
         judging = correction(plan.seed, jobs).fit(X[distinct], labels, rows.weight(distinct))
     return model, judge(judging, X, rows.target, distinct, rows.first)
 
