@@ -26,8 +26,8 @@ from mgce.desk.tables.model import TableModel
 from mgce_lab.soak import forged_models
 
 frame = forged_models.frame()
-good = Path(sys.argv[1])
-TableModel.load(good).predict(TableModel.load(good).columns.select(frame))  # loads what libraries load late
+for good in map(Path, sys.argv[1].split(",")):  # loads what libraries load late
+    TableModel.load(good).predict(TableModel.load(good).columns.select(frame))
 libraries = sys.prefix, sys.base_prefix, os.getcwd()
 
 
@@ -76,12 +76,12 @@ NAMES = [*forged_models.REFUSED, *forged_models.HARMLESS]
 def came(tmp_path_factory):
     """Open every forged file, and give what came of it by its name."""
     folder = tmp_path_factory.mktemp("forged")
-    unchanged = {kind: partial(forged_models.model, kind) for kind in set(forged_models.KIND_OF.values())}
+    unchanged = {kind: partial(forged_models.model, kind) for kind in sorted(set(forged_models.KIND_OF.values()))}
     makers = {**forged_models.REFUSED, **forged_models.HARMLESS, **unchanged}
     for number, make in enumerate(makers.values()):
         (folder / f"{number}.mgce").write_bytes(make())
     paths = [str(folder / f"{number}.mgce") for number in range(len(makers))]
-    command = [sys.executable, "-W", "ignore", "-c", OPEN_THEM, paths[-1], *paths]
+    command = [sys.executable, "-W", "ignore", "-c", OPEN_THEM, ",".join(paths[-len(unchanged) :]), *paths]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return dict(zip(makers, map(json.loads, done.stdout.splitlines()), strict=True))
