@@ -161,8 +161,8 @@ ROOMS = {
         "engine",
         "compare paper protocols",
         "soak",
-        "studies suite",
-        "table_model",
+        "suite",
+        "studies table_model",
         "cli",
         "__main__",
     ),
@@ -181,7 +181,7 @@ ROOMS = {
         "image_fit lightning",
     ),
     "mgce_lab.engine": (
-        "lines markdown methods place png select significance summary",
+        "lines markdown methods picture place png select significance summary",
         "specification store records result",
         "consistency render scratch study tables page",
         "images sweep report",
@@ -203,7 +203,7 @@ ROOMS = {
         "training_table selection_table",
         "study",
     ),
-    "mgce_lab.suite": ("noises opponents tables", "cells", "cache", "rankings"),
+    "mgce_lab.suite": ("choice noises tables", "cells", "opponents", "cache", "rankings", "records", "page"),
     "mgce_lab.cli": ("lists studies labelled_images", "benchmark compare report reproduce train", "commands", "main"),
 }
 

@@ -47,7 +47,7 @@ class EstimatorContract:
 
     @pytest.fixture
     def fitted(self, data):
-        """Give a copy of the one fit of all tests of a class."""
+        """Return a copy of the one fit of all tests of a class."""
         if type(self) not in FITTED:
             FITTED[type(self)] = self.make().fit(*data)
         return copy.deepcopy(FITTED[type(self)])

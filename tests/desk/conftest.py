@@ -3,6 +3,7 @@ import pytest
 from mgce.desk.tables import candidates, learning
 from mgce.estimators import LabelCorrectionClassifier, correction, forest
 
+TREES = candidates.TREES
 FEW = {"n_estimators": 30, "n_components": 100}
 USUAL = {name: LabelCorrectionClassifier.__init__.__kwdefaults__[name] for name in FEW}
 
@@ -24,5 +25,6 @@ def small_forests():
 @pytest.fixture
 def all_trees(monkeypatch):
     """Grow as many trees as the commands of a user do."""
+    monkeypatch.setattr(candidates, "TREES", TREES)
     for name, usual in USUAL.items():
         monkeypatch.setitem(LabelCorrectionClassifier.__init__.__kwdefaults__, name, usual)

@@ -76,7 +76,7 @@ def test_equal_rows_stand_side_by_side_wherever_they_stood(k):
     there = doubtful_labels(probs[kind], target)
     for order in (np.argsort(kind, kind="stable"), rng.permutation(1003)):
         here = doubtful_labels(probs[kind[order]], target[order])
-        np.testing.assert_array_equal(kind[order][here.order], kind[there.order])
+        np.testing.assert_array_equal(probs[kind[order]][here.order], probs[kind][there.order])
         np.testing.assert_array_equal(here.suggestion, there.suggestion[order])
 
 

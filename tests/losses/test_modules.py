@@ -169,7 +169,6 @@ def test_dim_of_the_functions(function):
         lambda f, dim: functional.minimax_probs(f, beta=1.4, dim=dim),
         lambda f, dim: functional.worst_case_probs(f, beta=1.4, dim=dim),
         lambda f, dim: functional.normalizer(f, beta=1.4, dim=dim),
-        lambda f, dim: functional.clip_logits(f, dim=dim),
         lambda f, dim: MinimaxLink(dim=dim)(f),
     ],
 )

@@ -19,9 +19,6 @@ from mgce_lab.studies import (
     human_sets,
     losses_picture,
     page,
-    tables_page,
-    tables_picture,
-    unseen_page,
 )
 from mgce_lab.studies.gpu import page as gpu_page
 
@@ -107,31 +104,6 @@ def test_a_changed_result_changes_the_page():
     assert page.render(RESULTS, KERNELS, NAMED, probs, ON_GPU) != RENDERED
 
 
-def test_page_of_the_tables_is_the_rendering_of_their_results():
-    results, unseen, text = (
-        tables_page.records(ROOT / path) for path in (tables_page.RESULTS, unseen_page.RESULTS, unseen_page.TEXT)
-    )
-    page = (ROOT / tables_page.PAGE).read_text()
-    assert page == tables_page.render(results, unseen, text)
-    for records in (results, unseen, text):
-        records[1]["accuracy"] += 0.1
-        assert page != tables_page.render(results, unseen, text)
-        records[1]["accuracy"] -= 0.1
-    cells, methods = tables_page.whole_cells(results[:-1])
-    assert all(len(by_method) == len(methods) for by_method in cells.values())
-
-
-def test_the_picture_of_the_tables_is_the_rendering_of_their_results():
-    results = [json.loads(line) for line in (ROOT / tables_page.RESULTS).read_text().splitlines()]
-    picture = (ROOT / tables_picture.PICTURE).read_text()
-    assert picture == tables_picture.render(results)
-    page = _table(tables_page.PAGE, "|  | right labels | 20% symmetric noise |")
-    for method in ("`mgce fit`", "random forest", "CleanLearning(boosting)"):
-        assert f"{method.strip('`').removesuffix('(boosting)')} {', '.join(page[method][:3])}" in picture
-    results[0]["accuracy"] += 0.1
-    assert picture != tables_picture.render(results)
-
-
 def test_the_picture_of_the_estimators_is_the_rendering_of_their_results():
     rows = [json.loads(line) for line in (ROOT / estimators_page.NOISY_TABLES).read_text().splitlines()]
     picture = (ROOT / estimators_picture.PICTURE).read_text()
@@ -172,13 +144,3 @@ def test_the_seeds_of_the_demonstration_are_means_by_data_set_and_rate():
     lines = demo_seeds.means([dict(zip(keys, one, strict=True)) for one in found]).splitlines()
     assert lines[0] == "| data set | wrong | mgce fit | wrong of first 20 | bounds that held |"
     assert lines[2:] == ["| wine | 30% | 92.5 | 18.5 | 1 of 2 |", "| iris | 20% | 80.0 | 19.0 | 1 of 1 |"]
-
-
-def test_ranks_are_means_of_those_of_each_cell():
-    accuracies = [{"a": 0.9, "b": 0.8, "c": 0.8}, {"a": 0.5, "b": 0.7, "c": 0.6}]
-    cells = {
-        ("t", "pair", 0.4, seed): {name: {"accuracy": accuracy} for name, accuracy in by_method.items()}
-        for seed, by_method in enumerate(accuracies)
-    }
-    assert [tables_page.mean_rank(cells, ["a", "b", "c"], name) for name in "abc"] == [2.0, 1.75, 2.25]
-    assert tables_page.mean_rank(cells, ["c", "b"], "b") == 1.25

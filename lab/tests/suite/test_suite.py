@@ -1,6 +1,7 @@
 """The lists of tables, which may not change once results were read, and the wrong labels."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -142,6 +143,22 @@ def test_the_page_of_the_suite_counts_wins_and_losses_alike():
     swapped = [{**r, "models": {**m, "mgce": m["svm"], "svm": m["mgce"]}} for r, m in zip(records, models, strict=True)]
     ours, theirs = (page.interval(list(page.by_table(page.noisy(part), _lead).values())) for part in (records, swapped))
     assert float(ours.split(" ")[0]) == -float(theirs.split(" ")[0]) != 0
+
+
+def test_pages_and_picture_are_the_rendering_of_the_records():
+    assert page.PAGE.read_text().partition(page.BEGIN)[2].partition(page.END)[0] == page.whole()
+    assert page.SHORT.read_text().partition(page.BEGIN)[2].partition(page.END)[0] == page.short()
+    assert page.PICTURE.read_text() == page.picture()
+    assert page.for_readme() in Path("README.md").read_text()
+
+
+def test_ranks_are_means_of_those_of_each_cell():
+    names = list(page.MODELS)
+    cells = [
+        {"models": {name: {"accuracy": value} for name, value in zip(names, values, strict=True)}}
+        for values in ([0.9, 0.8, 0.8, 0.2, 0.1], [0.5, 0.7, 0.6, 0.2, 0.1])
+    ]
+    assert page._ranks(cells, "accuracy") == dict(zip(names, [2.0, 1.75, 2.25, 4.0, 5.0], strict=True))
 
 
 def _lead(record):

@@ -18,10 +18,11 @@ def find_suspects(
 ) -> DoubtfulLabels:
     r"""Rank labels by how probable it is that they are wrong, from features or from probabilities.
 
-    .. math:: \text{wrong}_i = 1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}
+    .. math:: \text{wrong}_i = c \Big(1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}\Big)
 
     T is the noise matrix and q the probabilities of the right classes, both estimated from probabilities of the noisy
-    labels: see :func:`mgce.labels.doubtful.doubtful_labels`. For features these are `oof_proba_` of a
+    labels: see :func:`mgce.labels.correction.correct`. The factor c is explained
+    in :func:`mgce.labels.doubtful.doubtful_labels`. For features these are `oof_proba_` of a
     :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:
@@ -43,12 +44,12 @@ def find_suspects(
         ValueError: if an argument is not as described.
 
     Example:
-        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.9, 0.1]])
-        >>> suspects = find_suspects(probs, ["ant", "ant", "bee", "bee"], given="probs")
-        >>> suspects.order.tolist(), str(suspects.suggested[3])
-        ([3, 2, 1, 0], 'ant')
-        >>> suspects.share_by_label.round(2)
-        array([0.  , 0.51])
+        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]] * 50)
+        >>> labels = ["ant", "ant", "bee", "bee"] * 50
+        >>> labels[3] = "ant"
+        >>> suspects = find_suspects(probs, labels, given="probs")
+        >>> int(suspects.order[0]), str(suspects.suggested[3]), int(suspects.is_issue.sum())
+        (3, 'bee', 1)
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """

@@ -12,9 +12,9 @@ import math
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.picture import AMBER, BLUE, GREEN, GREY, Line, lines
 from mgce_lab.studies.cifar10n import HELD_OUT, command, world
 from mgce_lab.studies.human_noise import looked_up
-from mgce_lab.studies.picture import AMBER, BLUE, GREEN, GREY, Line, lines
 
 RESULTS = Path(__file__).parents[4] / "results" / "certificates" / "checked-rows.json"
 PICTURE = Path(__file__).parents[4] / "docs" / "images" / "checked-rows.svg"

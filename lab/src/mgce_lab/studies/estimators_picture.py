@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mgce_lab.engine.picture import BLUE, RED, dots
 from mgce_lab.studies.estimators_page import NOISY_TABLES
-from mgce_lab.studies.picture import BLUE, RED, dots
 
 PICTURE = Path("docs/images/estimators-accuracy.svg")
 COLOURS = {"letter": BLUE, "adult": RED}

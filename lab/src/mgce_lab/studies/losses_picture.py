@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
+from mgce_lab.engine.picture import AMBER, BLUE, GREEN, PURPLE, RED, Line, lines
 from mgce_lab.engine.store import Run, Runs
-from mgce_lab.studies.picture import AMBER, BLUE, GREEN, PURPLE, RED, Line, lines
 
 RECORDS, PICTURE = Path("results/losses-reduced"), Path("docs/images/losses-accuracy.svg")
 # Method and beta of the records, its name in the picture, colour, dash.

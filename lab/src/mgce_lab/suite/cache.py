@@ -21,7 +21,7 @@ from mgce.desk.files.tables import Table
 from mgce_lab.suite.cells import Cell, drawn
 from mgce_lab.suite.choice import check_readable
 from mgce_lab.suite.noises import NOISES
-from mgce_lab.suite.opponents import ENTRANTS, TRANSFORMER, probabilities
+from mgce_lab.suite.opponents import ENTRANTS, Probabilities, probabilities
 from mgce_lab.suite.tables import LISTS, TABLES
 
 
@@ -64,11 +64,16 @@ def compute(place: Place, read: Callable[[], Table], entrants: tuple[str, ...] =
         start = time.process_time()
         with one_blas_thread(), one_torch_thread():
             found = probabilities(name, cell, place.seed)
-        arrays = {"given": cell.given, "right": cell.right, "test": cell.test}
-        arrays |= {"own": found.own.astype(np.float32), "new": found.new.astype(np.float32)}
-        place.cache.mkdir(parents=True, exist_ok=True)
-        with replacing(place.file(name)) as temporary, temporary.open("wb") as file:
-            np.savez_compressed(file, seconds=time.process_time() - start, **arrays)
+        write(place.file(name), cell, found, time.process_time() - start)
+
+
+def write(path: Path, cell: Cell, found: Probabilities, seconds: float) -> None:
+    """Write the probabilities of a model on a cell."""
+    arrays = {"given": cell.given, "right": cell.right, "test": cell.test}
+    arrays |= {"own": found.own.astype(np.float32), "new": found.new.astype(np.float32)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, seconds=seconds, **arrays)
 
 
 def cached(cache: Path, size: int, seed: int, tables: tuple[str, ...], entrants: Any = ENTRANTS) -> Iterator[Cached]:
@@ -90,7 +95,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the two archives")
     parser.add_argument("--cache", type=Path, required=True, help="folder of the files")
     parser.add_argument("--list", choices=list(LISTS), default="choosing", help="a locked list is read once")
-    parser.add_argument("--entrants", nargs="+", choices=(*ENTRANTS, TRANSFORMER), default=ENTRANTS)
+    parser.add_argument("--entrants", nargs="+", choices=ENTRANTS, default=ENTRANTS)
     parser.add_argument("--size", type=int, default=1000, help="training rows")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgce_lab.engine.markdown import table, write_between
-from mgce_lab.studies.picture import AMBER, BLUE, GREEN, RED, Line, lines
+from mgce_lab.engine.picture import AMBER, BLUE, GREEN, RED, Line, lines
 from mgce_lab.suite.choice import RESULTS
 from mgce_lab.suite.opponents import OURS
 from mgce_lab.suite.records import EDGES, VOTE
@@ -143,21 +143,26 @@ def worst(records: Sequence[Record]) -> str:
 
 
 def shares(records: Sequence[Record]) -> str:
-    """Return a sentence on the range of the share of wrong labels, and on the labels called wrong."""
-    held = [r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records]
-    width = np.mean([100 * r["share"]["upper"] for r in records])
+    """Return a table of what is said of the share of wrong labels, and how often it holds."""
     right = [r for r in records if r["kind"] == "right"]
+    wide = np.mean([100 * r["share"]["upper"] for r in records])
     issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
+    held = sum(r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records)
+    rows = [
+        ["cells in which the range from 0 holds the share of wrong labels", f"{held} of {len(records)}"],
+        ["mean width of this range", f"{wide:.0f} points"],
+        ["labels called more likely wrong than right, where all are right", f"{issues:.1f} %"],
+    ]
     known = [r for r in records if r["share"].get("interval")]
-    true = [r["share"]["interval"][0] <= r["share"]["wrong"] / r["rows"] <= r["share"]["interval"][1] for r in known]
-    of_interval = (
-        f" An interval of `noise_share` is given in {len(known)} cells, and holds in {sum(true)}." if known else ""
-    )
-    return (
-        f"The range of the share of wrong labels holds the truth in {sum(held)} of {len(held)} cells. "
-        f"It is {width:.0f} points wide in the mean. With right labels, {issues:.1f} % of the labels are called more "
-        f"likely wrong than right.{of_interval}"
-    )
+    true = sum(_within(r["share"]["wrong"] / r["rows"], *r["share"]["interval"]) for r in known)
+    rows += [["cells in which an interval of `noise_share` holds, where it gives one", f"{true} of {len(known)}"]][
+        : len(known)
+    ]
+    return table(["the share of wrong labels", ""], rows)
+
+
+def _within(share: float, lower: float, upper: float) -> bool:
+    return lower <= share <= upper
 
 
 def section(which: str, size: int) -> str:

@@ -39,8 +39,8 @@ BASELINES = {  # by name, what they are
     "logistic regression": "logistic regression of scikit-learn",
     "gradient boosting": "gradient boosting of scikit-learn, on the labels as given",
 }
-# Tables of numbers alone with as many columns have the head among their candidates: so many are features of a network, as
-# a rule. On 3,000 pictures with 1,280 features and people's labels, the head is right on 74 % and the other on 71 %.
+# Tables of numbers alone with as many columns have the head among their candidates: so many are features of a network,
+# as a rule. On 3,000 pictures with 1,280 features and people's labels the head is right on 74 %, the other on 71 %.
 WIDE = 256
 # By default scikit-learn stops after 100 iterations, which are too few for tables of many columns.
 LOGISTIC_STEPS = 300
