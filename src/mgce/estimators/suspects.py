@@ -44,12 +44,12 @@ def find_suspects(
         ValueError: if an argument is not as described.
 
     Example:
-        >>> probs = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]] * 50)
+        >>> probs = np.array([[0.99, 0.01], [0.8, 0.2], [0.2, 0.8], [0.01, 0.99]] * 50)
         >>> labels = ["ant", "ant", "bee", "bee"] * 50
-        >>> labels[3] = "ant"
+        >>> labels[3::20] = ["ant"] * 10
         >>> suspects = find_suspects(probs, labels, given="probs")
-        >>> int(suspects.order[0]), str(suspects.suggested[3]), int(suspects.is_issue.sum())
-        (3, 'bee', 1)
+        >>> sorted(suspects.order[:10].tolist()) == list(range(3, 200, 20)), str(suspects.suggested[3])
+        (True, 'bee')
 
     Reference: Northcutt, Jiang and Chuang, Confident learning, 2021.
     """

@@ -84,8 +84,8 @@ def dots(said: str, title: str, rows: Mapping[str, Mapping[str, float]], colours
 
     parts = [_open(said, 64 + ROW * len(rows)), f'<text x="{MARGIN}" y="18">{escape(title)}</text>']
     for place, (column, colour) in enumerate(colours.items()):
-        x = MARGIN + 7 + 110 * place
-        parts.append(f'<circle cx="{x}" cy="37" r="6" fill="{colour}"/><text x="{x + 12}" y="42">{column}</text>')
+        left = MARGIN + 7 + 110 * place
+        parts.append(f'<circle cx="{left}" cy="37" r="6" fill="{colour}"/><text x="{left + 12}" y="42">{column}</text>')
     for place, (name, by_column) in enumerate(rows.items()):
         y = 92 + ROW * place
         parts.append(f'<text x="{MARGIN}" y="{y - 15}">{escape(name)}</text>')
