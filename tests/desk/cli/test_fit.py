@@ -64,7 +64,7 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
 
 
 def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, people, table, tmp_path):
-    options = ("--id", "person", "--beta", "2", "--suspects", "1")
+    options = ("--id", "person", "--suspects", "1")
     for name in ("cleaned.csv", "cleaned.parquet"):
         code, output, errors = mgce(*FIT, *options, "--cleaned", name)
         assert code == 0 and name in " ".join(output.split()), errors
@@ -156,6 +156,10 @@ def test_a_network(mgce, table, tmp_path):
         (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
         (["--id", "name"], "Expected `id` to be a column of the table"),
         (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
+        (
+            ["--model", "auto", "--beta", "2"],
+            "Expected `model` to be one with a beta, such as 'linear', where `beta` is given, but got 'auto'.",
+        ),
         (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
         (
             ["--cleaned", "people.csv"],

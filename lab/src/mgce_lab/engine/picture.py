@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from mgce._text import html_text
 
 # Each has a contrast of 3.5 or more to white and to the dark page of the site. Colour-blind people tell them apart.
 BLUE, GREEN, AMBER, RED, PURPLE = "#1f83c6", "#00906a", "#b57f00", "#d55e00", "#9b6bc9"
@@ -44,14 +45,14 @@ def lines(said: str, title: str, x_name: str, drawn: Sequence[Line], ticks: Mapp
     def at(x: float, y: float) -> tuple[float, float]:
         return LEFT + PLOT * (x - first) / (last - first), TOP + HEIGHT * (high - y) / (high - low)
 
-    parts = [_open(said, TOP + HEIGHT + 60), f'<text x="{MARGIN}" y="18">{escape(title)}</text>']
+    parts = [_open(said, TOP + HEIGHT + 60), f'<text x="{MARGIN}" y="18">{html_text(title)}</text>']
     for percent in range(low, int(high) + 1, 5 if high - low < 40 else 10):
         _, y = at(first, percent)
         parts.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + PLOT}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 5:.1f}" text-anchor="end">{percent}%</text>')
     for x, text in ticks.items():
         parts.append(f'<text x="{at(x, low)[0]:.1f}" y="{TOP + HEIGHT + 24}" text-anchor="middle">{text}</text>')
-    parts.append(f'<text x="{LEFT + PLOT / 2}" y="{TOP + HEIGHT + 50}" text-anchor="middle">{escape(x_name)}</text>')
+    parts.append(f'<text x="{LEFT + PLOT / 2}" y="{TOP + HEIGHT + 50}" text-anchor="middle">{html_text(x_name)}</text>')
     below = float("-inf")
     for line in sorted(drawn, key=lambda line: -line.points[-1][1]):
         places = [at(*point) for point in line.points]
@@ -61,9 +62,7 @@ def lines(said: str, title: str, x_name: str, drawn: Sequence[Line], ticks: Mapp
             f'stroke-dasharray="{line.dash}"/>'
         )
         below = max(places[-1][1], below + APART)
-        name = (
-            f'<text x="{LEFT + PLOT + 10}" y="{below + 5:.1f}" style="fill: {line.colour}">{escape(line.name)}</text>'
-        )
+        name = f'<text x="{LEFT + PLOT + 10}" y="{below + 5:.1f}" style="fill: {line.colour}">{html_text(line.name)}</text>'
         parts.append(name)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -82,13 +81,13 @@ def dots(said: str, title: str, rows: Mapping[str, Mapping[str, float]], colours
     def at(value: float) -> float:
         return MARGIN + (WIDTH - 2 * MARGIN) * (value - low) / (100 - low)
 
-    parts = [_open(said, 64 + ROW * len(rows)), f'<text x="{MARGIN}" y="18">{escape(title)}</text>']
+    parts = [_open(said, 64 + ROW * len(rows)), f'<text x="{MARGIN}" y="18">{html_text(title)}</text>']
     for place, (column, colour) in enumerate(colours.items()):
         left = MARGIN + 7 + 110 * place
         parts.append(f'<circle cx="{left}" cy="37" r="6" fill="{colour}"/><text x="{left + 12}" y="42">{column}</text>')
     for place, (name, by_column) in enumerate(rows.items()):
         y = 92 + ROW * place
-        parts.append(f'<text x="{MARGIN}" y="{y - 15}">{escape(name)}</text>')
+        parts.append(f'<text x="{MARGIN}" y="{y - 15}">{html_text(name)}</text>')
         parts.append(f'<line x1="{MARGIN}" y1="{y}" x2="{WIDTH - MARGIN}" y2="{y}"/>')
         for column, value in by_column.items():
             colour, x = colours[column], at(value)
@@ -101,6 +100,4 @@ def dots(said: str, title: str, rows: Mapping[str, Mapping[str, float]], colours
 
 def _open(said: str, height: int) -> str:
     size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{escape(said)}"><style>{STYLE}</style>'
-    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{html_text(said)}"><style>{STYLE}</style>'

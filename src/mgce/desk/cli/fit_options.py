@@ -44,12 +44,14 @@ class Settings:
     model: Annotated[
         str,
         typer.Option(
-            help="auto: the average of those of the following that do well on training rows. forest: decision trees. "
+            help="auto: a forest and a kernel regression, on labels that both have corrected. forest: decision trees. "
             "boosting: of trees, on corrected labels. linear: convex, quick. fourier: convex, for classes that no "
             "plane separates. mlp: a neural network."
         ),
     ] = "auto"
-    beta: Annotated[str, typer.Option(help="A number in [1, inf], or cv: chosen by accuracy on training rows.")] = "cv"
+    beta: Annotated[
+        str, typer.Option(help="With --model: a number in [1, inf], or cv: chosen by accuracy on training rows.")
+    ] = "cv"
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9

@@ -19,8 +19,8 @@ class FitPlan(Split):
     of the processor.
 
     Attributes:
-        model: a key of :data:`~mgce.desk.tables.candidates.MODELS`, or "auto" for all of them.
-        beta: loss parameter in [1, inf]; None to choose it.
+        model: a key of :data:`~mgce.desk.tables.candidates.MODELS`, or "auto" to learn from corrected labels.
+        beta: loss parameter in [1, inf] of a `model` other than "auto"; None to choose it.
         noise_rate: the share of labels that are wrong, or "auto" to estimate it: see :func:`mgce.certify`.
         noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
@@ -48,6 +48,8 @@ class FitPlan(Split):
             raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
         if self.beta is not None:
             check_beta(self.beta)
+            if self.model == AUTO:
+                raise ValueError(expected("model", "one with a beta, such as 'linear', where `beta` is given", AUTO))
         if not 0 < self.coverage < 1:
             raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))
         if not self.budget > 0:
