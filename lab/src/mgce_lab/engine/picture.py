@@ -62,8 +62,8 @@ def lines(said: str, title: str, x_name: str, drawn: Sequence[Line], ticks: Mapp
             f'stroke-dasharray="{line.dash}"/>'
         )
         below = max(places[-1][1], below + APART)
-        name = f'<text x="{LEFT + PLOT + 10}" y="{below + 5:.1f}" style="fill: {line.colour}">{html_text(line.name)}</text>'
-        parts.append(name)
+        at_end = f'x="{LEFT + PLOT + 10}" y="{below + 5:.1f}" style="fill: {line.colour}"'
+        parts.append(f"<text {at_end}>{html_text(line.name)}</text>")
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
@@ -100,4 +100,5 @@ def dots(said: str, title: str, rows: Mapping[str, Mapping[str, float]], colours
 
 def _open(said: str, height: int) -> str:
     size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{html_text(said)}"><style>{STYLE}</style>'
+    label = f'role="img" aria-label="{html_text(said)}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {label}><style>{STYLE}</style>'
