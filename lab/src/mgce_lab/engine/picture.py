@@ -50,8 +50,9 @@ def lines(said: str, title: str, x_name: str, drawn: Sequence[Line], ticks: Mapp
         _, y = at(first, percent)
         parts.append(f'<line x1="{LEFT}" y1="{y:.1f}" x2="{LEFT + PLOT}" y2="{y:.1f}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{y + 5:.1f}" text-anchor="end">{percent}%</text>')
-    for x, text in ticks.items():
-        parts.append(f'<text x="{at(x, low)[0]:.1f}" y="{TOP + HEIGHT + 24}" text-anchor="middle">{text}</text>')
+    for value, text in ticks.items():
+        x, _ = at(value, low)
+        parts.append(f'<text x="{x:.1f}" y="{TOP + HEIGHT + 24}" text-anchor="middle">{text}</text>')
     parts.append(f'<text x="{LEFT + PLOT / 2}" y="{TOP + HEIGHT + 50}" text-anchor="middle">{html_text(x_name)}</text>')
     below = float("-inf")
     for line in sorted(drawn, key=lambda line: -line.points[-1][1]):
