@@ -98,8 +98,8 @@ TASKS = {
     "survival/flchain": Task("death", ("futime", "chapter")),
     "survival/nwtco": Task("rel", ("seqno", "edrel")),
 }
-# Whose results were read before: by two earlier studies of `mgce fit`, or
-# those of `mgce_lab.table_model.measure`. They serve for choosing alone.
+# Whose results were read before: by two earlier studies of `mgce fit`, or by `mgce_lab.table_model.measure`. They serve
+# for choosing alone.
 READ = {
     *OWN,
     *("segment", "penbased", "banana", "magic", "led7digit", "tic-tac-toe", "spambase", "mammographic", "twonorm"),

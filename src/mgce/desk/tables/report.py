@@ -151,7 +151,7 @@ def reading(fit: TableFit) -> str:
 
 
 def wrong_labels(fit: TableFit) -> str:
-    """Return sentences on the share of wrong labels: an interval or a range, and what it assumes.
+    """Return sentences on the share of wrong labels, a range, and on what it assumes.
 
     After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
     """
@@ -161,14 +161,9 @@ def wrong_labels(fit: TableFit) -> str:
         return left_wrong(review)
     assumed = f"This assumes that {', and that '.join(found.assumptions)}."
     ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
-    wrong, few = (
-        ("wrong", "") if review is None else ("still wrong after the review, as the model estimates", FEW_LOOKS)
-    )
-    if found.share is not None:
-        sure = f"{ends}, nominally {1 - found.delta:.0%}"
-        return f"About {found.share:.1%} of the {labels} are {wrong} ({sure}). {assumed} {few}".rstrip()
     if review is not None:
-        return f"Of the {labels}, {ends} are {wrong}. {assumed} {few}"
+        still = "still wrong after the review, as the model estimates"
+        return f"Of the {labels}, {ends} are {still}. {assumed} {FEW_LOOKS}"
     return (
         f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. Check "
         f"{CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an interval of at "
