@@ -32,10 +32,9 @@ def streamed(name):
 FUNCTIONS = [name for name in metrics.__all__ if name.endswith("_error") or name == "reliability_curve"]
 CLASSES = [name for name in metrics.__all__ if name.endswith("Error")]
 OF_ARRAYS = {
-    "certify": lambda p: risk.certify(TARGET, p, noise_rate="auto", beta=2.0),
+    "certify": lambda p: risk.certify(TARGET, p, noise_rate=0.1, beta=2.0),
     "certify_each": lambda p: risk.certify_each(TARGET, p, by="label"),
     "rows_to_check": lambda p: risk.rows_to_check(TARGET, p, 0.2),
-    "noise_rate_interval": lambda p: risk.noise_rate_interval(TARGET, p),
     "estimate_transition": lambda p: risk.estimate_transition(TARGET, p).matrix,
     "optimal_margins": lambda p: risk.optimal_margins(p, 2.0),
     "composite_losses": lambda p: risk.composite_losses(p, 2.0),

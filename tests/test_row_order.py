@@ -265,7 +265,6 @@ CV = {"betas": (1.4, 5.0), "lambda0s": (1e-2, 1e-1)}
 CASES = {
     "certify": certified(),
     "certify, symmetric noise": certified(**RATE),
-    "certify, rate estimated": certified(noise_rate="auto"),
     "certify, any noise": certified(noise_type="any", **RATE),
     "certify, known matrix": certified(transition=T),
     "certify, looked-up rows": lambda r: risk.certify(
@@ -276,7 +275,6 @@ CASES = {
     "certify_each, prediction": each("prediction", **RATE),
     "certify_each, column": each("column"),
     "certify_model": lambda r: risk.certify_model(LogisticRegression().fit(ROWS.X, ROWS.y), r.X, r.y),
-    "noise_rate_interval": lambda r: risk.noise_rate_interval(r.y, r.h),
     "repeated_labels_interval": lambda r: risk.repeated_labels_interval(r.y, r.h.argmax(1), n_classes=K),
     "estimate_transition": lambda r: risk.estimate_transition(r.y, r.h),
     "noise_share": lambda r: labels.noise_share(r.y, r.h),
@@ -462,7 +460,7 @@ def test_the_callers_own_folds_are_of_the_rows_as_they_came(model):
     np.testing.assert_array_equal(by_rows.predict_proba(ROWS.X), by_splitter.predict_proba(ROWS.X))
 
 
-@pytest.mark.parametrize("options", [(), ("--by", "group"), ("--noise-rate", "auto"), ("--groups", "group")], ids=str)
+@pytest.mark.parametrize("options", [(), ("--by", "group"), ("--noise-rate", "0.1"), ("--groups", "group")], ids=str)
 def test_the_certify_command(options, tmp_path):
     printed = []
     for order in (np.arange(N), *ORDERS.values()):

@@ -4,7 +4,7 @@ import pytest
 from mgce.labels import correction, doubtful, find_consensus
 from mgce.labels.correction import correct
 from mgce.labels.doubtful import doubtful_labels
-from mgce.labels.share import share_range
+from mgce.labels.share import share_of_predictions
 
 
 def test_by_hand(monkeypatch):
@@ -48,8 +48,7 @@ def test_the_share_is_a_range_from_0_that_counts_distinct_rows():
     probs, given, right = noisy([[0.8, 0.2], [0.2, 0.8]], 300)
     copies = np.r_[np.arange(300), np.zeros(200, int)]
     found = doubtful_labels(probs[copies], given[copies], first=copies)
-    assert found.share == doubtful_labels(probs, given).share == share_range(given, right)
-    assert not found.share.supported and found.share.lower == 0 and found.share.share is None
+    assert found.share == doubtful_labels(probs, given).share == share_of_predictions(given, right)
     assert found.share.upper > (given != right).mean() == found.share.disagreement
 
 

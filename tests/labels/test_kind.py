@@ -5,19 +5,17 @@ import pytest
 from scipy.stats import binom, binomtest, combine_pvalues
 
 from mgce.labels import kind as module
-from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN, kind_of_predictions
-from mgce.labels.share import NoiseShare, share_of_predictions
+from mgce.labels.kind import CLASS_DEPENDENT, UNKNOWN, kind_of_predictions
 from mgce_lab.studies.noise_kind import CLASSES, NETWORKS, drawn, kinds
 
 DRAWS = 200
-SUPPORTED, UNSUPPORTED = (NoiseShare(0.3, 0.2, 0.4, 0.2, 0.4, known, "", 0.4, 800, 0.05) for known in (True, False))
 
 
 def class_dependent(noise, rate, network, draws=DRAWS):
-    """Return how many of the samples are called class-dependent. The estimated share plays no part in that."""
+    """Return how many of the samples are called class-dependent."""
     rng = np.random.default_rng(1)
     samples = (drawn(noise, rate, rng, network=network) for _ in range(draws))
-    return sum(kind_of_predictions(*one, CLASSES, UNSUPPORTED).kind == CLASS_DEPENDENT for one in samples)
+    return sum(kind_of_predictions(*one, CLASSES).kind == CLASS_DEPENDENT for one in samples)
 
 
 @pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
@@ -45,7 +43,7 @@ def test_the_tail_is_that_of_binomial_tests():
     target, confidence = predicted.copy(), np.tile(np.arange(40.0), 2)
     target[:10], target[20:28] = 1, 1
     target[40], target[79] = 0, 0  # of class 1, the label 0 on 1 and on 1
-    found = kind_of_predictions(target, predicted, confidence, 2, UNSUPPORTED)
+    found = kind_of_predictions(target, predicted, confidence, 2)
     rate = binomtest(9, 40).proportion_ci(1 - 2 * module.RATE_LEVEL).high
     errs = [max(0.1, binomtest(one, 20).proportion_ci(0.5).high / 2) for one in (10, 1)]
     tails = [
@@ -63,45 +61,17 @@ def test_the_order_of_the_file_is_no_order_of_rows_that_tie():
     given = np.where(rng.random(800) < 0.3, rng.integers(CLASSES, size=800), right)
     order = np.argsort((given - right) % CLASSES, kind="stable")
     for confidence in (np.ones(800), rng.integers(3, size=800).astype(float)):
-        share = share_of_predictions(given, right, confidence, CLASSES)
-        found = kind_of_predictions(given, right, confidence, CLASSES, share)
-        turned = kind_of_predictions(given[order], right[order], confidence[order], CLASSES, share)
+        found = kind_of_predictions(given, right, confidence, CLASSES)
+        turned = kind_of_predictions(given[order], right[order], confidence[order], CLASSES)
         assert found == turned and found.kind == UNKNOWN
-    assert kind_of_predictions(given, right, np.ones(800), CLASSES, share).p_value == 1
-
-
-def test_symmetric_noise_needs_an_interval_and_many_labels():
-    rng = np.random.default_rng(0)
-    right, confidence = rng.integers(0, 10, 800), rng.random(800)
-    given = np.where(rng.random(800) < 0.3, (right + rng.integers(1, 10, 800)) % 10, right)
-    kinds_of = {s: kind_of_predictions(given, right, confidence, 10, s).kind for s in (SUPPORTED, UNSUPPORTED)}
-    assert kinds_of == {SUPPORTED: SYMMETRIC, UNSUPPORTED: UNKNOWN}
-    few = np.where(given == right, right, (right + 1) % 10)
-    few[right > 1] = right[right > 1]  # two classes, 30 % of each the next one: more than a tenth, but not shown
-    assert kind_of_predictions(few[:100], right[:100], confidence[:100], 10, SUPPORTED).kind == UNKNOWN
-
-
-def test_noise_on_hard_rows_and_confused_classes_are_not_called_symmetric():
-    for noise, rate in (("instance", 0.2), ("asymmetric", 0.2), ("pair", 0.2), ("symmetric", 0.0)):
-        assert not [one for one in kinds(noise, rate, NETWORKS["18 % errors"], draws=4) if one.kind == SYMMETRIC]
+    assert kind_of_predictions(given, right, np.ones(800), CLASSES).p_value == 1
 
 
 def test_the_order_of_rows_and_right_predictions_tell_nothing():
     rng = np.random.default_rng(0)
     sample = drawn("asymmetric", 0.3, rng, network=(0.03, 0.5))
     order = rng.permutation(len(sample[0]))
-    one, other = (kind_of_predictions(*(part[o] for part in sample), CLASSES, SUPPORTED) for o in (slice(None), order))
+    one, other = (kind_of_predictions(*(part[o] for part in sample), CLASSES) for o in (slice(None), order))
     assert one == other
     right, confidence = sample[1], sample[2]
-    assert kind_of_predictions(right, right, confidence, CLASSES, SUPPORTED).kind == UNKNOWN
-
-
-def test_a_refuted_interval_becomes_a_range():
-    rng = np.random.default_rng(0)
-    right, confidence = rng.integers(0, 3, 2000), rng.random(2000)
-    given = np.where(rng.random(2000) < 0.2, (right + rng.integers(1, 3, 2000)) % 3, right)
-    share = share_of_predictions(given, right, confidence, 3)
-    found = share.as_range("labels are confused")
-    assert share.supported and not found.supported and found.reason == "labels are confused" and found.lower == 0
-    upper = binomtest(int((given != right).sum()), 2000).proportion_ci(0.9).high
-    assert found.upper == pytest.approx(upper) and found.as_range("again") is found
+    assert kind_of_predictions(right, right, confidence, CLASSES).kind == UNKNOWN

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ELRLoss, ModelKeeper
-from mgce.labels.share import share_of_predictions
+from mgce.labels import noise_share
 from mgce.loop.validation import Epoch
 from mgce.loop.verdict import Decline
 
@@ -209,7 +209,6 @@ def test_confused_classes_are_named():
         assert wanted in str(keeper)
         doubt, kind = given is confused, keeper.verdict.noise_kind
         assert doubt == (f"(p = {kind.p_value:.2g})" in str(keeper)) == bool(kind.pairs)
-        assert not keeper.verdict.noise_share.supported
 
 
 def test_the_verdict_has_the_numbers_that_are_printed():
@@ -223,9 +222,8 @@ def test_the_verdict_has_the_numbers_that_are_printed():
     with torch.inference_mode():
         logits = keeper.best()(x)
         last = loop.network.eval()(x).argmax(1) == y
-    top = logits.topk(2, 1).values
-    alone = share_of_predictions(y.numpy(), logits.argmax(1).numpy(), (top[:, 0] - top[:, 1]).double().numpy(), K)
-    assert verdict.noise_share.disagreement == alone.disagreement == pytest.approx(1 - verdict.kept_accuracy)
+    assert verdict.noise_share == noise_share(y, logits.softmax(1))
+    assert verdict.noise_share.disagreement == pytest.approx(1 - verdict.kept_accuracy)
     assert sum(one.predicted for one in verdict.recalls) == round(verdict.kept_accuracy * N)
     assert last.double().mean().item() == pytest.approx(
         verdict.best_accuracy + (verdict.decline.gained - verdict.decline.lost) / N

@@ -150,7 +150,7 @@ def test_alpha_risk_where_a_lower_bound_of_the_rate_is_not_enough():
         (dict(bounds=[]), ValueError, "Expected `bounds` to be one or more of"),
         (dict(bounds=["alpha"]), ValueError, "Expected `beta` to be given with the bound 'alpha'"),
         (dict(groups=[1]), ValueError, r"Expected `groups` to be of shape \(2,\)"),
-        (dict(noise_rate="auto", groups=[1, 2]), ValueError, "Expected `noise_rate` to be a number where there are"),
+        (dict(noise_rate="auto"), TypeError, "Expected `noise_rate` to be a number"),
     ],
 )
 def test_errors(options, error, sentence):

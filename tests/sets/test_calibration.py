@@ -392,7 +392,6 @@ def test_two_leading_classes_that_tie_are_in_every_set_together(apart, score):
         (dict(score="best"), "Expected `score` to be one of 'least_ambiguous', 'adaptive'"),
         (dict(noise_type="any", noise_rate=0.2), "Expected `noise_rate` to be below alpha = 0.1"),
         (dict(noise_type="any", noise_rate=0.05, per_class=True), "not for each class"),
-        (dict(noise_rate="auto"), "Expected `noise_rate` to be a number"),
         (dict(transition=np.full((2, 2), 0.5)), "Expected `transition` to be invertible"),
     ],
 )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray, IntArray
 from mgce._row_order import content_order
 from mgce.labels.correction import correct
-from mgce.labels.share import NoiseShare, share_range
+from mgce.labels.share import NoiseShare, share_of_predictions
 
 # On the choosing tables of `mgce_lab.suite`, labels said to be wrong with a probability of 0.98 were wrong in 79 % of
 # cases at 300 rows and 98 % at 1,000; where wrong labels seem to depend on the class, in 66 and 79 %. So a probability
@@ -122,7 +122,7 @@ def doubtful_labels(
 
     P is the probability of a right class given the row x and its label y: see :func:`mgce.labels.correction.correct`.
     The factor c, times 0.8 where wrong labels seem to depend on the class, makes up for what few rows say too surely.
-    The share of wrong labels is a range from 0: where classes overlap, nothing in the labels tells wrong ones.
+    The share of wrong labels is bounded from above: where classes overlap, nothing in the labels tells wrong ones.
 
     Args:
         probs: class probabilities, shape (n, k), by a model that was not fitted to the row.
@@ -147,7 +147,7 @@ def doubtful_labels(
         is_issue=(wrong > 0.5) & (suggestion != target),
         is_distinct=is_distinct,
         rank=np.argsort(np.lexsort((content, probs[rows, target] - probs.max(1)))),
-        share=share_range(target[is_distinct], probs[is_distinct].argmax(1)),
+        share=share_of_predictions(target[is_distinct], probs[is_distinct].argmax(1)),
         source=source,
     )
 

@@ -8,19 +8,17 @@ import numpy as np
 from scipy.stats import beta, binom, chi2
 
 from mgce._arrays import FloatArray, IntArray
-from mgce.labels.share import NoiseShare
 
-CLASS_DEPENDENT, SYMMETRIC, UNKNOWN = "class-dependent", "symmetric", "unknown"
+CLASS_DEPENDENT, UNKNOWN = "class-dependent", "unknown"
 # The surest rows of each predicted class. Wrong labels are as common there as elsewhere, if they depend on the class
 # alone; the network's own errors are rarer.
 SURE = 0.5
 # Of these rows, the share that may belong to one other class, as errors of the network: at least `ERRS`, and `FALL`
-# times the share of the less sure rows with that label, by its quantile `QUANTILE`. The curves of errors that
-# `mgce.labels.share` expects fall to a fifth, and nearly all of them to less than a half. The quantile is above the
-# median, since the share is estimated from few rows: with the median, simulated networks with 60 % of errors were
-# called class-dependent under symmetric noise in 15 % of the samples, with this quantile in 5 %.
+# times the share of the less sure rows with that label, by its quantile `QUANTILE`. The curves of a forest's
+# errors against right labels, on eight tables, fall to a fifth, and nearly all of them to less than a half. The
+# quantile is above the median, since the share is estimated from few rows: with the median, simulated networks with
+# 60 % of errors were called class-dependent under symmetric noise in 15 % of the samples, with this quantile in 5 %.
 ERRS, FALL, QUANTILE = 0.1, 0.5, 0.75
-MOSTLY = 0.5  # of the wrong labels of a class
 LEVEL = 0.05
 RATE_LEVEL = 0.01  # of this, for the upper bound of the rate of wrong labels
 
@@ -30,7 +28,7 @@ class NoiseKind:
     """Which kind of noise n held-out rows show.
 
     Attributes:
-        kind: `CLASS_DEPENDENT`, `SYMMETRIC` or `UNKNOWN`.
+        kind: `CLASS_DEPENDENT` or `UNKNOWN`.
         pairs: classes that are often given one other label, with this label; empty unless class-dependent.
         p_value: of the test that no class is, against the allowance for errors of the network.
     """
@@ -40,9 +38,7 @@ class NoiseKind:
     p_value: float
 
 
-def kind_of_predictions(
-    target: IntArray, predicted: IntArray, confidence: FloatArray, n_classes: int, share: NoiseShare
-) -> NoiseKind:
+def kind_of_predictions(target: IntArray, predicted: IntArray, confidence: FloatArray, n_classes: int) -> NoiseKind:
     r"""Test whether rows of some class are given one other label more often than by symmetric noise.
 
     The less sure half of the rows of each predicted class c names the label j that is given most often besides c. The
@@ -56,28 +52,20 @@ def kind_of_predictions(
     probabilities of all classes are combined by Fisher's method, and by Bonferroni's. The smaller result counts twice.
     So symmetric noise is called class-dependent with a nominal probability of at most 0.05.
 
-    Noise is called symmetric if it is not called class-dependent, and two more conditions hold. The share of wrong
-    labels has an interval: see :func:`mgce.labels.noise_share`. And among the labels other than c in the surer half,
-    the most frequent one of each class is less than half in all, by an upper bound of Clopper and Pearson that holds
-    with a probability of 0.95.
-
     Args:
         target: given labels in 0..n_classes-1, shape (n,).
         predicted: predicted classes, shape (n,), each by a model that was not fitted to the row.
         confidence: any number that grows with the confidence of a prediction, shape (n,).
         n_classes: number k of classes.
-        share: the share of wrong labels, estimated from the same rows.
 
     Returns:
         The kind, with the pairs of classes that show it.
 
     Example:
-        >>> from mgce.labels.share import share_of_predictions
         >>> rng = np.random.default_rng(0)
         >>> right, confidence = rng.integers(0, 5, 600), rng.random(600)
         >>> given = np.where((right == 2) & (rng.random(600) < 0.4), 3, right)
-        >>> share = share_of_predictions(given, right, confidence, 5)
-        >>> kind_of_predictions(given, right, confidence, 5, share).pairs
+        >>> kind_of_predictions(given, right, confidence, 5).pairs
         ((2, 3),)
 
     Reference: Fisher, Statistical methods for research workers, 4th edition, 1932, section 21.1.
@@ -85,7 +73,7 @@ def kind_of_predictions(
     counts = _counts(target, predicted, confidence, n_classes)
     if not len(counts):
         return NoiseKind(UNKNOWN, (), 1.0)
-    unsure, alike, sure, wrong, together, most = counts.T[2:]
+    unsure, alike, sure, wrong, together = counts.T[2:]
     rate = _upper(wrong.sum(), sure.sum(), RATE_LEVEL)
     tails = np.asarray(binom.sf(together - 1, sure, _probability(unsure, alike, rate, n_classes)))
     fisher = float(chi2.sf(-2 * np.log(np.maximum(tails, 1e-300)).sum(), 2 * len(tails)))
@@ -93,18 +81,17 @@ def kind_of_predictions(
     if p_value < LEVEL - RATE_LEVEL:
         pairs = tuple((int(c), int(j)) for (c, j), tail in zip(counts[:, :2], tails, strict=True) if tail < LEVEL)
         return NoiseKind(CLASS_DEPENDENT, pairs, p_value)
-    is_spread = _upper(most.sum(), wrong.sum(), LEVEL) < MOSTLY
-    return NoiseKind(SYMMETRIC if share.supported and is_spread else UNKNOWN, (), p_value)
+    return NoiseKind(UNKNOWN, (), p_value)
 
 
 def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: int) -> IntArray:
-    """Return a row of counts for each predicted class that has another label among its less sure rows, shape (m, 8).
+    """Return a row of counts for each predicted class that has another label among its less sure rows, shape (m, 7).
 
     Rows that tie with a less sure row are less sure too, so that the order of the rows does not matter. A class whose
     rows all tie is left out.
 
     The columns are the class c, the label j, the less sure rows, those of them with the label j, the surer rows, those
-    of them with another label than c, those with the label j, and those with the most frequent other label.
+    of them with another label than c, and those with the label j.
     """
     found = []
     for c in range(k):
@@ -116,7 +103,7 @@ def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: in
         given, others = (np.bincount(part[part != c], minlength=k) for part in (unsure, sure))
         if given.any() and sure.size:
             j = int(given.argmax())
-            found.append([c, j, len(unsure), given[j], len(sure), others.sum(), others[j], others.max()])
+            found.append([c, j, len(unsure), given[j], len(sure), others.sum(), others[j]])
     return np.array(found, dtype=np.int64)
 
 

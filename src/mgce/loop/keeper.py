@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from mgce._svg import Axis, Series, chart
 from mgce._validation import expected
 from mgce.labels.choosing import shown_better
-from mgce.labels.kind import CLASS_DEPENDENT, NoiseKind, kind_of_predictions
-from mgce.labels.share import NoiseShare, share_of_predictions
+from mgce.labels.kind import kind_of_predictions
+from mgce.labels.share import share_of_predictions
 from mgce.loop.average import Average, copied
 from mgce.loop.validation import Epoch, Predict, of_batch, predictions
 from mgce.loop.verdict import CHOICE_LEVEL, Decline, Verdict, recalls
@@ -270,7 +270,8 @@ class ModelKeeper:
             RuntimeError: before the first epoch has ended.
         """
         kept = self._require_kept()
-        share, kind = _noise(kept)
+        target, predicted = kept["target"].numpy(), kept["predicted"].numpy()
+        kind = kind_of_predictions(target, predicted, kept["margin"].numpy().astype(float), kept["num_classes"])
         return Verdict(
             kept=kept["of"],
             kept_epoch=kept["epoch"],
@@ -279,7 +280,7 @@ class ModelKeeper:
             epochs=tuple(self.epochs),
             decline=Decline(*self._lost),
             recalls=recalls(kept["target"], kept["predicted"], kept["num_classes"]),
-            noise_share=share,
+            noise_share=share_of_predictions(target, predicted),
             noise_kind=kind,
             left_out=self.left_out,
             classes=self.classes,
@@ -370,14 +371,3 @@ def _right(best: dict[str, Any]) -> Tensor:
     """Return whether the best epoch of a candidate predicts the given label of each validation row, (n,)."""
     right: Tensor = best["predicted"] == best["target"]
     return right
-
-
-def _noise(kept: dict[str, Any]) -> tuple[NoiseShare, NoiseKind]:
-    """Return the share of wrong labels and their kind; a kind that refutes an interval leaves a range."""
-    target, predicted, margin = (kept[name].numpy() for name in ("target", "predicted", "margin"))
-    rows = target, predicted, margin.astype(float), kept["num_classes"]
-    share = share_of_predictions(*rows)
-    kind = kind_of_predictions(*rows, share)
-    if kind.kind == CLASS_DEPENDENT:
-        share = share.as_range("some classes are often given one other label")
-    return share, kind

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from mgce._rounding import percent_down, percent_up
+from mgce._rounding import percent_up
 from mgce._validation import listed
 from mgce.labels.choosing import mcnemar
-from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, NoiseKind
-from mgce.labels.share import NoiseShare
+from mgce.labels.kind import CLASS_DEPENDENT, NoiseKind
+from mgce.labels.share import ASSUMPTION, NoiseShare
 from mgce.loop.validation import Epoch
 
 # Of McNemar's test that the last epoch predicts fewer validation labels than the best one. The best epoch is the best
@@ -20,9 +20,6 @@ from mgce.loop.validation import Epoch
 LEVEL = 0.01
 # Of the test that the network is better than the average of its weights, which is better more often.
 CHOICE_LEVEL = 0.05
-# What an interval of the share of wrong labels assumes, and its upper limit alone.
-ASSUMED = "wrong labels are equally common on all rows and in all classes"
-ASSUMED_LESS = "on every row the right label is at least as likely as any one wrong label"
 NAMED = 3  # pairs of classes, or classes, that a sentence names
 
 
@@ -87,11 +84,10 @@ class Verdict:
         decline: how many validation labels the network stopped predicting since its best epoch, and a p-value.
         recalls: how often the kept weights predict each class that is a label of some validation row, the least often
             first. A class with `named` = 0 is predicted for no row.
-        noise_share: the share of wrong labels among the validation rows, by the kept weights: an interval where the
-            data support its assumptions, elsewhere a range from 0. Rows are ranked by the difference of their two
-            largest logits: see :func:`mgce.labels.noise_share`.
+        noise_share: an upper bound on the share of wrong labels among the validation rows, by the kept weights: see
+            :func:`mgce.labels.noise_share`.
         noise_kind: whether wrong labels depend on the class, which the rows may not tell: see
-            :func:`mgce.labels.kind.kind_of_predictions`.
+            :func:`mgce.labels.kind.kind_of_predictions`. Rows are ranked by the difference of their two largest logits.
         left_out: number of steps that the average leaves out, after each of which a weight was not finite.
         classes: the names of the classes; None for their numbers.
     """
@@ -196,17 +192,14 @@ def least_predicted(found: Sequence[ClassRecall], classes: Sequence[str] | None 
 
 
 def wrong_labels(share: NoiseShare) -> str:
-    """Say in a sentence how many of the validation labels are wrong, as far as they tell.
+    """Say in a sentence how many of the validation labels are wrong at most.
 
     Example:
-        >>> wrong_labels(NoiseShare(0.4, 0.36, 0.44, 0.35, 0.45, True, "", 0.45, 800, 0.05))
-        'Between 36.0% and 44.0% of the validation labels are wrong, by estimate 40.0%, if wrong labels are equally \
-common on all rows and in all classes.'
+        >>> wrong_labels(NoiseShare(upper=0.48, disagreement=0.45, n=800, delta=0.05))
+        'At most 48.0% of the validation labels are wrong, if on every row the right label is at least as likely as \
+any one wrong label.'
     """
-    if share.share is not None:
-        ends = f"Between {percent_down(share.lower)} and {percent_up(share.upper)}"
-        return f"{ends} of the validation labels are wrong, by estimate {share.share:.1%}, if {ASSUMED}."
-    return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMED_LESS}."
+    return f"At most {percent_up(share.upper)} of the validation labels are wrong, if {ASSUMPTION}."
 
 
 def left_out(steps: int) -> str:
@@ -239,6 +232,4 @@ Validation labels may choose badly then; `LearnedForwardCorrection` learns how c
             f"Wrong labels depend on the class (p = {kind.p_value:.2g}): {listed(pairs, NAMED)}. Validation labels may "
             "choose badly then; `LearnedForwardCorrection` learns how classes are confused."
         )
-    if kind.kind == SYMMETRIC:
-        return "No class is mostly given one other label. Wrong labels may still be more common on some rows."
     return "Whether wrong labels depend on the class, these rows cannot tell."

@@ -28,7 +28,6 @@ from mgce.risk.noise_rate import (
     NoiseRateInterval,
     TransitionEstimate,
     estimate_transition,
-    noise_rate_interval,
     repeated_labels_interval,
 )
 from mgce.risk.parts import certify_each, certify_model
@@ -69,7 +68,6 @@ __all__ = [
     "maurer_pontil_radius",
     "maurer_pontil_upper",
     "minimax_risk",
-    "noise_rate_interval",
     "optimal_margins",
     "repeated_labels_interval",
     "rows_to_check",

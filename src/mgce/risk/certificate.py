@@ -227,9 +227,7 @@ def certify(
         bounds: which of `"argmax"`, `"randomized"` and `"alpha"` to compute; by default the first two, and the third
             if `beta` is given. Fewer bounds are tighter.
         beta: beta of the alpha-risk, a float in [1, inf), or None to leave this bound out.
-        noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise_type="any"`; `"auto"` takes the lower end of
-            :func:`~mgce.risk.noise_rate_interval` at delta / 2, with its assumptions, and leaves the rest to the
-            bounds.
+        noise_rate: eta in [0, (k-1)/k), or in [0, 1) for `noise_type="any"`.
         noise_type: `"symmetric"` or `"any"`.
         transition: T, shape (k, k), rows (true classes) that sum to one.
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
@@ -321,9 +319,9 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
     for_test = TEST_SHARE * delta if request.stated.by_class and sample.clusters is None else 0.0
-    assumed, share = request.stated.assume(sample, delta - for_test)
+    assumed = request.stated.assume(sample)
     losses = _losses(sample.probs, BOUNDS[:1] if request.one_hot else chosen, beta)
-    share /= len(losses)
+    share = (delta - for_test) / len(losses)
     finding = examine_noise(sample, assumed.most_agreement, for_test)
     refuted = None
     try:

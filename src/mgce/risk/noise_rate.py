@@ -1,4 +1,4 @@
-r"""Bound the rate of wrong labels by proved intervals, and estimate which label replaces which class."""
+r"""Bound the rate of wrong labels by labels that were given twice, and estimate which label replaces which class."""
 
 from __future__ import annotations
 
@@ -12,15 +12,9 @@ from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce._row_order import content_order
 from mgce.labels.confident import confident_probs
-from mgce.labels.share import noise_share
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
 from mgce.risk.sample import checked_probs
 
-# The share of the examples, those where the classifier is most sure, whose disagreements are taken for wrong labels.
-SURE_SHARE = 0.2
-# Probabilities that differ by no more than this count as tied: the probability of a row varies by some 1e-16 with the
-# batch in which it was predicted.
-SAME = 1e-12
 RESAMPLES = 200  # of the bootstrap: the standard error of a 2.5 % quantile is then 1.1 %
 
 
@@ -31,9 +25,8 @@ class NoiseRateInterval:
     lower: float
     upper: float
     n: int  # examples that it rests on
-    disagreements: int  # of their labels with the classifier, or with the second label
+    disagreements: int  # of their labels with the second label
     assumptions: tuple[str, ...]  # clauses that complete "This assumes that"
-    reason: str = ""  # why the lower end is 0 whatever the disagreements, as a clause; "" where it is estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,69 +36,6 @@ class TransitionEstimate:
     matrix: FloatArray  # (k, k)
     lower: FloatArray  # (k, k)
     upper: FloatArray  # (k, k)
-    noise_rate: float | None  # share of wrong labels; None where the data give only a range
-    noise_rate_interval: tuple[float, float]  # both are those of `mgce.labels.noise_share`
-
-
-def noise_rate_interval(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseRateInterval:
-    r"""Bound the rate of symmetric noise by the labels of the examples on which a classifier is most confident.
-
-    The interval holds whatever either of two methods says. One is :func:`mgce.labels.noise_share`, whose lower end is 0
-    where hard examples and wrong labels cannot be told apart, or where too many examples tie. The other is
-
-    .. math:: \hat\eta_{\text{low}} = \mathrm{BetaInv}(\delta/2;\ d, m - d + 1), \qquad
-        \hat\eta_{\text{high}} = \mathrm{BetaInv}(1 - \delta/2;\ d + 1, m - d)
-
-    where d is the number of labels that differ from the predicted class among m examples. The m examples are the fifth
-    with the largest top probability, and all examples that tie with the last of this fifth. They are chosen only by the
-    probabilities, so the choice does not depend on labels. Breaking ties by the order of a file would depend on labels,
-    if the file is sorted by them.
-
-    The upper end holds for every classifier, since labels that were replaced at random differ from any prediction at
-    least as often as the rate. The lower end assumes that the classifier is right on all m examples. If the classifier
-    is wrong on a share e of these examples, the rate may be lower by e.
-
-    Args:
-        target: labels in 0..k-1, shape (n,), array or tensor, of examples that the classifier has not seen.
-        probs: the classifier's probabilities, shape (n, k), array or tensor.
-        delta: probability in (0, 1) with which the interval may miss the rate.
-
-    Returns:
-        The interval, with its assumptions.
-
-    Raises:
-        ValueError: if shapes or values do not fit together.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> y = rng.integers(0, 2, 5000)
-        >>> noisy = np.where(rng.random(5000) < 0.2, 1 - y, y)
-        >>> sure = rng.uniform(0.8, 1, (5000, 1))
-        >>> interval = noise_rate_interval(noisy, np.where(y[:, None] == [0, 1], sure, 1 - sure))
-        >>> round(interval.lower, 2), round(interval.upper, 2)
-        (0.18, 0.23)
-
-    Reference: Clopper and Pearson (1934); for the upper end, the noisy error under symmetric noise, Ghosh, Kumar and
-    Sastry (2017).
-    """
-    check_delta(delta)
-    h = checked_probs(probs)
-    y = as_labels(target, len(h), h.shape[-1], "target")
-    top = h.max(1)
-    sure = np.flatnonzero(top >= np.sort(top)[-math.ceil(SURE_SHARE * len(h))] - SAME)
-    wrong = int((h[sure].argmax(1) != y[sure]).sum())
-    found = noise_share(y, h, delta=delta)
-    return NoiseRateInterval(
-        lower=min(found.rate_lower, clopper_pearson_lower(wrong, sure.size, delta / 2)),
-        upper=max(found.rate_upper, clopper_pearson_upper(wrong, sure.size, delta / 2)),
-        n=sure.size,
-        disagreements=wrong,
-        assumptions=(
-            "a wrong label is any of the others, all alike and whatever the example",
-            f"for the lower end, the classifier is right on the {sure.size} examples of which it is most sure",
-        ),
-        reason=found.reason,
-    )
 
 
 def repeated_labels_interval(first: Any, second: Any, *, n_classes: int, delta: float = 0.05) -> NoiseRateInterval:
@@ -163,8 +93,7 @@ def estimate_transition(
         T_{ij} \propto C_{ji} \frac{n_j}{\sum_l C_{jl}}
 
     with t_l the mean probability of class l among the examples labelled l, and n_j the number of examples labelled j.
-    This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly. The share
-    of wrong labels and its interval do not come from the matrix, but from :func:`mgce.labels.noise_share`.
+    This estimate has no guarantee: it is good only if the model ranks the classes of most examples correctly.
     For a guarantee, look up the right labels of some examples and pass them as `checked` to
     :func:`~mgce.certify`.
 
@@ -204,8 +133,7 @@ def estimate_transition(
     )
     ends = (delta / 2, 1 - delta / 2)
     low, high = np.quantile(np.stack([_rows(joint) for joint in draws]), ends, axis=0)
-    found = noise_share(y, p, delta=delta)
-    return TransitionEstimate(_rows(best), low, high, found.share, (found.lower, found.upper))
+    return TransitionEstimate(_rows(best), low, high)
 
 
 def _confident_joint(y: IntArray, p: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Turn what a user states about wrong labels into one assumption, and compute the delta that is left for bounds."""
+"""Turn what a user states about wrong labels into one assumption."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce._rounding import rounded_down, rounded_up
 from mgce.risk.checking import NOT_LOOKED_UP, LookedUp
 from mgce.risk.label_noise import AnyNoise, LabelNoise, RightLabels, SymmetricNoise, checked_transition
-from mgce.risk.noise_rate import noise_rate_interval
-from mgce.risk.sample import UNSEEN, Sample
+from mgce.risk.sample import Sample
 
-AUTO = "auto"
 KINDS = ("symmetric", "any")
 
 
@@ -29,8 +26,8 @@ class StatedNoise:
 
     def __post_init__(self) -> None:
         _validation.check_choice("noise_type", self.kind, KINDS)
-        if self.rate != AUTO if isinstance(self.rate, str) else np.ndim(self.rate) != 0:
-            what = f"a number or {AUTO!r}; a matrix goes to `transition`"
+        if isinstance(self.rate, str) or np.ndim(self.rate) != 0:
+            what = "a number; a matrix goes to `transition`"
             raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))
         others = (self.transition is not None) + self.checked
         if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
@@ -47,42 +44,21 @@ class StatedNoise:
         symmetric = self.rate != 0 and self.kind == "symmetric"
         return symmetric or self.transition is not None
 
-    def assume(self, sample: Sample, delta: float) -> tuple[LabelNoise, float]:
-        """Return the stated assumption on wrong labels, and the part of delta that is left for the bounds."""
+    def assume(self, sample: Sample) -> LabelNoise:
+        """Return the stated assumption on wrong labels."""
         k = sample.n_classes
         if self.checked:
             assert sample.right is not None
             again = None if sample.again is None else int((sample.again != NOT_LOOKED_UP).sum())
-            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None, again), delta
+            return LookedUp(int((sample.right != NOT_LOOKED_UP).sum()), sample.looks is not None, again)
         if self.transition is not None:
-            return checked_transition(self.transition, k), delta
-        if self.rate == AUTO:
-            return _estimated(sample, delta / 2), delta / 2
+            return checked_transition(self.transition, k)
         rate = float(self.rate)
         if self.kind == "any":
             if not 0 <= rate < 1:
                 raise ValueError(_validation.expected_share("noise_rate", "in [0, 1)", rate))
-            return AnyNoise(rate), delta
+            return AnyNoise(rate)
         if not 0 <= rate < (k - 1) / k:
             what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
             raise ValueError(_validation.expected_share("noise_rate", what, rate))
-        return (SymmetricNoise(rate, k) if rate else RightLabels()), delta
-
-
-def _estimated(sample: Sample, delta: float) -> SymmetricNoise:
-    """Return symmetric noise whose rate is a lower confidence bound, wrong with probability delta at most."""
-    if sample.clusters is not None:
-        raise ValueError(_validation.expected("noise_rate", f"a number where there are groups, not {AUTO!r}", AUTO))
-    known, k = sample.labels != UNSEEN, sample.n_classes
-    if not known.any():
-        return SymmetricNoise(0.0, k)
-    interval = noise_rate_interval(sample.labels[known], sample.probs[known], delta=min(2 * delta, 0.999))
-    if interval.reason:
-        return SymmetricNoise(0.0, k, (f"the noise rate is 0 or more, and no more is known, since {interval.reason}",))
-    origin = (
-        f"the noise rate is {rounded_down(interval.lower)} or more, the lower end of its interval (up to "
-        f"{rounded_up(interval.upper)}) by the {interval.n} examples of which the classifier is most sure, on which it "
-        "is assumed to be right",
-    )
-    # A rate may be lowered at will: a thousandth below chance some signal is left.
-    return SymmetricNoise(min(interval.lower, 0.999 * (k - 1) / k), k, origin)
+        return SymmetricNoise(rate, k) if rate else RightLabels()

@@ -17,7 +17,7 @@ from mgce.risk.certificate import FRESH, unseen_examples
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise
 from mgce.risk.sample import UNSEEN, Sample, checked_target
-from mgce.risk.stated_noise import AUTO, StatedNoise
+from mgce.risk.stated_noise import StatedNoise
 from mgce.sets.conformal import ConformalSets, checked_rows, conformal_scores
 
 EXCHANGEABLE = unseen_examples("exchangeable with those to come")
@@ -109,10 +109,8 @@ def calibrate(
     p = rows if logits is None else np.asarray(softmax(rows, axis=1))
     y = checked_target(target, *p.shape)
     stated = StatedNoise(noise_rate, noise_type, transition)
-    if stated.rate == AUTO:
-        raise ValueError(_validation.expected("noise_rate", "a number", noise_rate))
     sample = Sample(y, p)
-    assumed, _ = stated.assume(sample, delta)
+    assumed = stated.assume(sample)
     scores = conformal_scores(rows, score) if logits is None else conformal_scores(logits=rows, score=score)
     clauses: tuple[str, ...] = (EXCHANGEABLE, *assumed.assumptions)
     failing, inverse = None, np.eye(p.shape[1])

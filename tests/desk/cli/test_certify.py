@@ -139,7 +139,6 @@ def test_noise_of_every_kind(mgce, predicted, certificate, tmp_path, model_file)
     cases = {
         ("--transition", "t.csv"): {"transition": [[0.95, 0.05], [0.1, 0.9]]},
         ("--noise-type", "any", "--noise-rate", "0.05"): {"noise_type": "any", "noise_rate": 0.05},
-        ("--noise-rate", "auto"): {"noise_rate": "auto"},
         ("--bounds", "argmax", "--groups", "job"): {
             "bounds": ["argmax"],
             "groups": predicted["job"].to_numpy(dtype=str),
@@ -324,7 +323,7 @@ def test_a_label_that_is_no_class_is_an_error(mgce, model_file, fresh, tmp_path,
             ["p.csv", "--target", "truth", "--transition", "p.csv"],
             "Expected `transition` to be a table with a row and a",
         ),
-        (["p.csv", "--target", "truth", "--noise-rate", "some"], "Expected `noise_rate` to be a number or 'auto'"),
+        (["p.csv", "--target", "truth", "--noise-rate", "some"], "Expected `noise_rate` to be a number"),
         (["p.csv", "--target", "truth", "--width", "1", "--json", "c.json"], "Expected `width` to be in (0, 1)"),
         (
             ["p.csv", "--target", "truth", "--width", "nan", "--to-check", "p.suspects.csv"],

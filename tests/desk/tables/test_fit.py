@@ -270,15 +270,6 @@ def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
 
 
-def test_an_estimated_noise_rate_says_what_it_assumes(noisy):
-    plan = FitPlan("y", model="linear", beta=1.4, noise_rate="auto")
-    fit = run(noisy, plan)
-    assert 0 <= fit.certificate.noise_rate < 0.5
-    few = "the noise rate is 0 or more, and no more is known, since there are fewer than 100 rows"
-    assert few in fit.certificate.assumptions and fit.certificate.noise_rate == 0
-    assert "no more is known" in page(fit, "t.csv", "m", {}).decode()
-
-
 def test_the_callers_number_of_threads_is_kept(noisy):
     before = torch.get_num_threads()
     torch.set_num_threads(3)

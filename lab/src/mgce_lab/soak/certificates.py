@@ -138,15 +138,6 @@ def _missed(c: Any, truth: float) -> bool:
     return c.refuted is not None or c.assumed.argmax_error < truth
 
 
-def auto(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
-    """The rate from where the classifier is most sure, in a world where it is right there, as is assumed."""
-    w = w.right_where_sure()
-    atoms, y = w.sample(rng, n)
-    noisy = flip(rng, y, w.probs.shape[1], 0.2)
-    c = certify(noisy, w.probs[atoms], delta=delta, noise_rate="auto", bounds=["argmax"])
-    return {"bound": c.assumed.argmax_error or 0.0, "truth": w.error, "miss": _missed(c, w.error)}
-
-
 def clusters(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     """The rows of a cluster are the same row."""
     size = n // CLUSTER
@@ -286,7 +277,6 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], D
     "symmetric-lower": ("noise_rate=0.1, true rate 0.2", _noisy(0.1)),
     "any": ("noise_type=any, noise_rate=0.1, a tenth of the labels hides errors", any_noise),
     "transition": ("transition=T, pair noise 0.3", transition),
-    "auto": ("noise_rate=auto, true rate 0.2", auto),
     "clusters": ("groups of 10 rows", clusters),
     "parts": ("certify_each, three parts", parts),
     "anytime": ("betting_upper_sequence, after every row", anytime),

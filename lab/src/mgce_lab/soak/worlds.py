@@ -31,15 +31,6 @@ class World:
         probs[np.arange(ATOMS), guess] += sure
         return cls(label, probs)
 
-    def right_where_sure(self) -> World:
-        """Return the same world with errors less sure: the two fifths where the classifier is most sure are right."""
-        k, sure = self.probs.shape[1], self.probs.max(1)
-        limit = np.quantile(sure, 0.6)
-        wrong = (self.probs.argmax(1) != self.label) & (sure >= limit)
-        # Mixed with the uniform distribution, so that the largest probability is a little below the limit.
-        share = np.where(wrong, (0.999 * limit - 1 / k) / (sure - 1 / k), 1.0)[:, None]
-        return World(self.label, share * self.probs + (1 - share) / k)
-
     @property
     def error(self) -> float:
         """That of the most probable class."""

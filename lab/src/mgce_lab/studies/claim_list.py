@@ -21,7 +21,6 @@ from mgce_lab.studies import (
     human_sets,
     loop,
     loop_page,
-    noise_share,
     page,
     wrong_looks,
 )
@@ -135,12 +134,6 @@ WRITTEN: list[Entry] = [
         lambda: [embeddings.whole_page()],
     ),
     Written("docs/estimators.md", "mgce_lab.studies.estimators_page", "results/estimators", lambda: [estimators()]),
-    Written(
-        "docs/lab/noise-share.md",
-        "mgce_lab.studies.noise_share",
-        str(noise_share.RESULTS),
-        lambda: [noise_share.render(of.lines(noise_share.RESULTS))],
-    ),
     Written("docs/lab/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance()]),
     Written("docs/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance_in_short()]),
     Written("docs/lab/suite.md", "mgce_lab.suite.page", "results/suite", lambda: [suite.whole()]),
@@ -584,8 +577,6 @@ EXEMPT: list[Entry] = [
     Exempt("docs/migrating/gce.md", "| q towards 0, cross-entropy | divides by 0 |", DEFINITION),
     Exempt("docs/migrating/gce.md", "a probability below 1e-7", ARGUMENT),
     Exempt("docs/migrating/mrcpy.md", "clips gradients at a norm of 5.", ARGUMENT),
-    Exempt("docs/noise-share.md", "**A range from 0.**", DEFINITION),
-    Exempt("docs/noise-share.md", "It is 0 where `noise_share` gives a range,", DEFINITION),
     Exempt("docs/numerics.md", "is the larger of x and 0.", DEFINITION),
     Exempt("docs/numerics.md", "becomes 0. *eps* is the spacing of floating-point numbers at 1.", DEFINITION),
     Exempt(

@@ -362,8 +362,7 @@ def trained(data: Data, column: Column, recipe: str, seed: int) -> dict[str, Any
     record |= {"validation": kept, "kept_epochs": kept_epochs}
     record |= {"n_validation": len(data.x) - data.n_train, "n_test": len(data.y_test)}
     share, wrong = keeper.verdict.noise_share, (data.given != data.right)[data.n_train :]
-    record["share"] = {"lower": share.lower, "upper": share.upper, "supported": share.supported}
-    record["share"] |= {"reason": share.reason, "true": wrong.double().mean().item()}
+    record["share"] = {"upper": share.upper, "true": wrong.double().mean().item()}
     record |= {"said": str(keeper), "training": keeper.epochs[-1].training, "seconds": time.process_time() - start}
     return record
 

@@ -101,8 +101,6 @@ def page(records: Sequence[Record], development: Sequence[Record], unseen: Seque
             *_kept(results, means),
             *_compared(results, means, best, place_of_default(Results(development))),
             *_unseen(Results(unseen)),
-            *_shares(results),
-            "",
             *noise_kind_page.section(),
             *_development(Results(development)),
             "",
@@ -288,26 +286,6 @@ def _unseen(results: Results) -> list[str]:
         "",
         table(["minus", *NOISES.values(), "all columns"], gaps),
         "",
-    ]
-
-
-def _shares(results: Results) -> list[str]:
-    rows = []
-    for column in results.columns:
-        found = [record["share"] for record in results.cell(column, DEFAULT)]
-        said = [
-            f"{one['lower']:.0%} to {one['upper']:.0%}" if one["supported"] else f"at most {one['upper']:.0%}"
-            for one in found
-        ]
-        true = float(np.mean([one["true"] for one in found]))
-        rows.append([column, f"{true:.0%}", "; ".join(said)])
-    return [
-        "## How many labels are wrong",
-        "",
-        "What `keeper.verdict` says of the validation labels, for each seed of the default recipe. An interval is",
-        "given where the rows support its assumption, else an upper limit.",
-        "",
-        table(["column", "wrong", "said"], rows),
     ]
 
 

@@ -16,14 +16,13 @@ from scipy.special import expit
 from mgce import robust_loss
 from mgce._arrays import FloatArray, IntArray
 from mgce.labels.kind import NoiseKind, kind_of_predictions
-from mgce.labels.share import share_of_predictions
 from mgce_lab.studies import loop
 from mgce_lab.studies.noise_kind_page import DATASETS, REAL, RECORDS, Record, records
 
 DRAWS, ROWS, CLASSES = 200, 800, 10
 SLOPE = 4.0  # of errors by the rank u of the confidence, from 0 to 1: expit(-slope (u - middle))
-# Middle of the curve, and the share of all errors of a class that go to the same other class. The first curve is the
-# centre of the prior of `mgce.labels.share`.
+# Middle of the curve, and the share of all errors of a class that go to the same other class. The first curve is
+# about that of a forest against right labels.
 NETWORKS = {"18 % errors": (0.03, 0.5), "35 % errors": (0.3, 0.9)}
 NOISES = {
     "none": ("symmetric", 0.0),
@@ -72,8 +71,7 @@ def kinds(
     rng, found = np.random.default_rng(0), []
     for _ in range(draws):
         sample = drawn(noise, rate, rng, rows=rows, network=network)
-        share = share_of_predictions(*sample, CLASSES)
-        found.append(kind_of_predictions(*sample, CLASSES, share))
+        found.append(kind_of_predictions(*sample, CLASSES))
     return found
 
 

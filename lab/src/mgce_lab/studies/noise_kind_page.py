@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
 
-from mgce.labels.kind import CLASS_DEPENDENT, SYMMETRIC, UNKNOWN
+from mgce.labels.kind import CLASS_DEPENDENT
 from mgce_lab.engine.markdown import table
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}
@@ -15,7 +14,6 @@ REAL = ("none", "symmetric", "asymmetric", "pair")  # of `mgce_lab.studies.loop`
 SAID = {"none": "none"} | {noise: f"{noise} 40 %" for noise in REAL[1:]}
 RECORDS = Path("results/loop/noise-kind.json")
 Record = dict[str, Any]
-KINDS = (CLASS_DEPENDENT, SYMMETRIC)  # the third is that the rows cannot tell
 
 
 def records() -> dict[str, list[Record]]:
@@ -30,27 +28,26 @@ def section() -> list[str]:
     by_noise = {(one["noise"], one["network"]): one["kinds"] for one in found["simulated"]}
     draws, rows = (found["simulated"][0][name] for name in ("draws", "rows"))
     noises, networks = (list(dict.fromkeys(key[place] for key in by_noise)) for place in (0, 1))
-    columns = list(itertools.product(networks, KINDS))
     lines = [
-        [noise, *(f"{100 * by_noise[noise, network].get(kind, 0) / draws:.0f}" for network, kind in columns)]
+        [noise, *(f"{100 * by_noise[noise, one].get(CLASS_DEPENDENT, 0) / draws:.0f}" for one in networks)]
         for noise in noises
     ]
-    head = [f"“{kind}”, {network}" for network, kind in columns]
-    told = {kind: kind for kind in KINDS} | {UNKNOWN: "cannot tell"}
-    named = {(one["dataset"], one["noise"]): told[one["kind"]] for one in found["trained"]}
+    named = {
+        (one["dataset"], one["noise"]): one["kind"] if one["kind"] == CLASS_DEPENDENT else "cannot tell"
+        for one in found["trained"]
+    }
     real = [[SAID[noise], *(named[dataset, noise] for dataset in DATASETS)] for noise in REAL]
     return [
         "## Which kind of noise",
         "",
-        "`noise_kind` returns “class-dependent”, “symmetric” or “unknown”. The next table shows how often it returns",
-        f"the first two for {rows} simulated validation rows, in percent of {draws} samples.",
+        "`noise_kind` returns “class-dependent” or “unknown”. The next table shows how often it returns",
+        f"“class-dependent” for {rows} simulated validation rows, in percent of {draws} samples.",
         "`python -m mgce_lab.studies.noise_kind` simulates them. Asymmetric noise is in half of the classes. The",
         "network that errs more nearly always takes a class for the same other class.",
         "",
-        table(["wrong labels", *head], lines),
+        table(["wrong labels", *networks], lines),
         "",
-        "The test of “class-dependent” has a nominal level of 5 %. It misses weak noise, and noise that a weak network",
-        "sees. “Symmetric” does not exclude that wrong labels are more common on some rows of a class.",
+        "The test has a nominal level of 5 %. It misses weak noise, and noise that a weak network sees.",
         "",
         "The next table shows what was said after one training by GCE, with 800 validation rows.",
         "Every pair of classes that was named was a true one. The allowance for errors was set while looking at",

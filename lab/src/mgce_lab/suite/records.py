@@ -15,7 +15,6 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 from mgce.labels.doubtful import doubtful_labels
-from mgce.labels.share import noise_share
 from mgce_lab.suite.cache import Cached, cached
 from mgce_lab.suite.choice import RESULTS, check_readable
 from mgce_lab.suite.opponents import ENTRANTS, OPPONENTS, OURS
@@ -52,8 +51,6 @@ def record_of(cell: Cached) -> dict[str, Any]:
     found["stated"] = [[int(some.sum()), int(wrong[some].sum())] for some in stated]
     found["share"] = {"wrong": int(wrong.sum()), "issues": int(judged.is_issue.sum())}
     found["share"]["upper"] = round(judged.share.upper, 4) if judged.share else None
-    interval = noise_share(cell.given, cell.own[OURS])
-    found["share"]["interval"] = [interval.lower, interval.upper] if interval.supported else None
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mgce._validation import check_count, expected, nearest
+from mgce._validation import check_count, expected
 from mgce.desk.files.text_tables import TextFormat
 
 
@@ -50,8 +50,7 @@ def columns_of(drop: str | None) -> tuple[str, ...]:
 
 
 NOISE_RATE = (
-    "Share of labels that are wrong: a lower bound with --noise-type symmetric, an upper bound with --noise-type any. "
-    "auto: estimated from the rows where the model is most sure, on which it is assumed to be right."
+    "Share of labels that are wrong: a lower bound with --noise-type symmetric, an upper bound with --noise-type any."
 )
 NOISE_TYPE = (
     "symmetric: a wrong label is any of the other classes, with equal probability. any: nothing is assumed about which "
@@ -59,16 +58,14 @@ NOISE_TYPE = (
 )
 
 
-def parse_rate(text: str) -> float | str:
-    """Parse a noise rate: return a number, or "auto"."""
-    if text == "auto":
-        return text
+def parse_rate(text: str) -> float:
+    """Parse a noise rate."""
     try:
         return float(text)
     except ValueError:
         percent = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*%\s*", text)
-        question = f" Did you mean {float(percent[1]) / 100:g}?" if percent else nearest(text, ["auto"])
-        raise ValueError(expected("noise_rate", "a number or 'auto'", text) + question) from None
+        question = f" Did you mean {float(percent[1]) / 100:g}?" if percent else ""
+        raise ValueError(expected("noise_rate", "a number", text) + question) from None
 
 
 Threads = Annotated[int | None, typer.Option(help="Threads of the network [all cores].")]

@@ -21,7 +21,7 @@ class FitPlan(Split):
     Attributes:
         model: a key of :data:`~mgce.desk.tables.candidates.MODELS`, or "auto" to learn from corrected labels.
         beta: loss parameter in [1, inf] of a `model` other than "auto"; None to choose it.
-        noise_rate: the share of labels that are wrong, or "auto" to estimate it: see :func:`mgce.certify`.
+        noise_rate: the share of labels that are wrong: see :func:`mgce.certify`.
         noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
@@ -33,7 +33,7 @@ class FitPlan(Split):
 
     model: str = AUTO
     beta: float | None = None
-    noise_rate: float | str = 0.0
+    noise_rate: float = 0.0
     noise_type: str = "symmetric"
     coverage: float = 0.9
     delta: float = 0.05

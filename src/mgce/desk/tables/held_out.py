@@ -90,7 +90,7 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
     The plan's share of wrong labels is used only if it is an upper bound (noise "any") and smaller than the share of
     rows whose set may miss the label. Otherwise labels are taken as given.
     """
-    if plan.noise_type == "any" and isinstance(plan.noise_rate, float) and plan.noise_rate < 1 - plan.coverage:
+    if plan.noise_type == "any" and plan.noise_rate < 1 - plan.coverage:
         return {"noise_type": plan.noise_type, "noise_rate": plan.noise_rate}
     return {}
 
@@ -112,7 +112,7 @@ def right_labels(
     if not len(target):  # no label of the rows held out is a class
         return None
     drawn = np.sort(np.random.default_rng(plan.seed).permutation(len(target))[:RIGHT_ROWS])
-    stated = isinstance(plan.noise_rate, float) and plan.noise_rate > 0 and plan.noise_type == "symmetric"
+    stated = plan.noise_rate > 0 and plan.noise_type == "symmetric"
     rate = plan.noise_rate if stated and certificate.refuted is None else None
     return estimate_right_labels(margins[drawn], target[drawn], None if rate is None else float(rate))
 

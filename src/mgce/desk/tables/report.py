@@ -29,6 +29,7 @@ from mgce.desk.tables.suspects_report import (
     suspect_head,
     worst_rows,
 )
+from mgce.labels.share import ASSUMPTION
 from mgce.risk import RiskCertificate
 
 NOISE_LIMITS = {
@@ -159,15 +160,15 @@ def wrong_labels(fit: TableFit) -> str:
     labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
     if review is not None and review.left_is_useful:
         return left_wrong(review)
-    assumed = f"This assumes that {', and that '.join(found.assumptions)}."
-    ends = f"{percent_down(found.lower)} to {percent_up(found.upper)}"
+    assumed = f"This assumes that {ASSUMPTION}."
+    ends = f"{percent_down(0)} to {percent_up(found.upper)}"
     if review is not None:
         still = "still wrong after the review, as the model estimates"
         return f"Of the {labels}, {ends} are {still}. {assumed} {FEW_LOOKS}"
     return (
-        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since {found.reason}. Check "
-        f"{CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an interval of at "
-        f"most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
+        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since hard rows and wrong labels look "
+        f"alike. Check {CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an "
+        f"interval of at most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
     )
 
 
@@ -175,11 +176,6 @@ def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
     """Return the condition on wrong labels under which a bound holds, as the end of a sentence; "" if there is none."""
     if plan.noise_type == "any":
         return f", if at most {rate_down(certificate.noise_rate)} of the given labels are wrong"
-    if plan.noise_rate == "auto":
-        return (
-            f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random, as is estimated "
-            "from the rows where the model is most sure, and if it is right there"
-        )
     if not plan.noise_rate:
         return ""
     return f", if {rate_up(certificate.noise_rate)} or more of the given labels are wrong at random"

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mgce.desk.tables.fit import TableFit
+from mgce.labels.share import ASSUMPTION
 
 
 def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
@@ -74,15 +75,11 @@ def columns_left_out(fit: TableFit) -> dict[str, str]:
 
 
 def _share(fit: TableFit) -> dict[str, Any]:
-    """Return the share of wrong labels, its form and assumptions, and the share of rows that look wrong."""
+    """Return the bound on the share of wrong labels, its assumption, and the share of rows that look wrong."""
     found = fit.share
     return {
-        "share": found.share,
-        "low": found.lower,
-        "high": found.upper,
-        "form": "interval" if found.supported else "range from 0",
-        "assumptions": list(found.assumptions),
-        "reason": found.reason,
+        "at_most": found.upper,
+        "assumption": ASSUMPTION,
         "disagreement": found.disagreement,
         "look_wrong": _looks_wrong(fit, None),
     }
