@@ -167,9 +167,9 @@ class KeepBest(Callback):
 
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
 
+    theta are the weights of the network, :math:`\bar\theta` is their average, and d is the decay of `ModelKeeper`.
     After each epoch the network and the average of its weights predict the rows of the trainer's validation loaders.
-    `keeper.best()` is the better one of the best epoch. The average is measured from the first epoch on, in which it
-    has already been updated.
+    `keeper.best()` is the network that was kept. The average is updated before the first epoch is measured.
 
     Args:
         keeper: a keeper of the network and the criterion inside the LightningModule. A `training_step` that returns
@@ -193,12 +193,12 @@ class KeepBest(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Take the weights into the average."""
+        """Update the average of the weights."""
         told = outputs if isinstance(outputs, Mapping) else {}
         self.keeper.step(told.get(LOGITS), told.get(TARGET))
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Measure network and average on the validation rows."""
+        """Measure the network and the average of its weights on the validation rows."""
         loaders = trainer.val_dataloaders
         if not loaders:
             raise ValueError(expected("trainer", "fitted with a validation loader, by which a keeper chooses", loaders))

@@ -63,9 +63,11 @@ class MGCENet(NeuralNetClassifier):  # type: ignore[misc]
 
 
 class KeepBest(Callback):  # type: ignore[misc]
-    r"""Let a :class:`mgce.ModelKeeper` watch a training by skorch; at the end the network has the weights it kept.
+    r"""Let a :class:`mgce.ModelKeeper` watch a training by skorch; at the end, load the weights that were kept.
 
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
+
+    theta are the weights of the network, :math:`\bar\theta` is their average, and d is the decay of `ModelKeeper`.
 
     The rows that `train_split` of the net sets aside are the noisy validation set.
 
@@ -92,12 +94,12 @@ class KeepBest(Callback):  # type: ignore[misc]
     def on_batch_end(
         self, net: Any, batch: Any = None, training: bool = False, y_pred: Any = None, **kwargs: Any
     ) -> None:
-        """Take the weights into the average after a step of training."""
+        """Update the average of the weights after a step of training."""
         if training:
             self.keeper_.step(y_pred, batch[1].to(y_pred.device))
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Measure network and average on the validation rows."""
+        """Measure the network and the average of its weights on the validation rows."""
         if dataset_valid is None:
             raise ValueError(expected("train_split", "one that sets validation rows aside", None))
         self.keeper_.end_epoch(net.get_iterator(dataset_valid, training=False))

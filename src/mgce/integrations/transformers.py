@@ -162,8 +162,9 @@ class KeepBest(TrainerCallback):  # type: ignore[misc]
 
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta \quad \text{after each step}
 
+    theta are the weights of the model, :math:`\bar\theta` is their average, and d is the decay of `ModelKeeper`.
     After each epoch the model and the average of its weights predict the labels of the validation rows.
-    `keeper.best()` is the better one of the best epoch.
+    `keeper.best()` is the model that was kept.
 
     Args:
         keeper: a keeper of the model and its criterion.
@@ -183,9 +184,9 @@ class KeepBest(TrainerCallback):  # type: ignore[misc]
         self.keeper, self.validation = keeper, validation
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take the weights into the average."""
+        """Update the average of the weights."""
         self.keeper.step()
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure model and average on the validation rows."""
+        """Measure the model and the average of its weights on the validation rows."""
         self.keeper.end_epoch(self.validation)

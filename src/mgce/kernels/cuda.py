@@ -98,10 +98,10 @@ def loss_and_grad(
 
 
 def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> Tensor:
-    """Write the gradient of the summed loss over the logits of some classes, and return it.
+    """Overwrite the logits of some classes with the gradient of the summed loss, and return it.
 
-    Only the rows' roots are needed, so the gradient of a row needs not be computed at one time. Reduction "none" and
-    "mean" are as "sum".
+    The roots of the rows suffice, so the classes of a row may be computed in several calls. The gradient is that of
+    the sum for the reductions "none" and "mean" too.
 
     Args:
         block: logits of the classes first, first + 1, ..., shape (N, width), dtype and layout as in `loss_and_grad`.

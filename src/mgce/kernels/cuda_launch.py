@@ -105,7 +105,7 @@ def launch(batch: Batch) -> None:
 
 
 def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> None:
-    """Write the gradient of the classes from `first` on over their logits, `block`; see `cuda.write_block`."""
+    """Overwrite `block`, the logits of the classes from `first` on, with the gradient; see `cuda.write_block`."""
     target, weight, options, beta = arguments
     n, width = block.shape
     labels = not target.is_floating_point()

@@ -172,7 +172,7 @@ def block_kernel(
     WEIGHTED: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Write the gradient of some classes over their logits, times a factor for each row, from the roots of the rows."""
+    """Overwrite the logits of some classes with the gradient, times a factor for each row, from the rows' roots."""
     row = tl.full((1, 1), tl.program_id(0), tl.int64)
     col = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = col < width

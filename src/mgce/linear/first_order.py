@@ -31,6 +31,8 @@ MARGIN = 0.03  # of the gap asked for, that the limits are drawn in as a share o
 def tilt(progress: Progress, p: FloatArray) -> FloatArray:
     """Tilt probabilities p (n, k) towards the uncertainty set, and improve the lower bound of `progress` by each step.
 
+    A tilt with coefficients a (k, d) multiplies p by `exp(a psi)`, and scales each row to sum to one.
+
     Returns:
         The tilted probabilities, shape (n, k); p itself is not changed.
     """
@@ -56,7 +58,7 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
 
 
 def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: FloatArray) -> FloatArray:
-    """Return the tilts a (k, d) of a Newton step, by conjugate gradients for the scaled tilts `a scale`."""
+    """Return the coefficients a (k, d) of a tilt by a Newton step; conjugate gradients find the scaled `a scale`."""
     problem = progress.problem
     scale = problem.scale
     tilts, rest = np.zeros_like(lack), lack / scale
@@ -116,8 +118,8 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray:
     """Run L-BFGS-B, store its result in `progress`, and return worst-case probabilities p (n, k) for a lower bound.
 
-    They are tilted into the uncertainty set if F stalled with a gap. Otherwise they are the last ones, or for beta
-    below `AVERAGED_BELOW` a running average over the iterations.
+    If the objective F stalled before the gap to the lower bound was closed, `tilt` has moved p towards the uncertainty
+    set. Otherwise p are the latest probabilities. For beta below `AVERAGED_BELOW`, a running average replaces them.
     """
     from scipy.optimize import minimize
 
@@ -164,7 +166,7 @@ class _Run:
         on: (k, d) for k classes and d features, true for penalised coefficients.
         lambda_: the penalties of these coefficients, a vector.
         p, average_p: (n, k) for n rows, the latest worst-case probabilities, and their running average.
-        tilted: (n, k), p or their average tilted into the uncertainty set at the last stall, or None.
+        tilted: (n, k), p or their average as `tilt` moved them at the last stall, or None.
         checked_value: the least value of the objective F at the last check.
     """
 
@@ -232,16 +234,16 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Compute lower bounds on the minimum of the objective from the last p; for small beta, also from a mean of p.
+        """Store lower bounds on the minimum of the objective: from the latest p, and for small beta from its average.
 
-        The bounds are stored in `progress`, and the mean of p is a running average.
+        The average is a running one over the iterations.
         """
         self.progress.dual.update(self.p)
         if self.averaged:
             self.progress.dual.update(self.average_p)
 
     def tilt(self) -> None:
-        """Compute a lower bound from the last probabilities, or their mean, after they are tilted into the set."""
+        """Tilt the latest p, or their running average, towards the uncertainty set, and compute a lower bound."""
         self.tilted = tilt(self.progress, self.average_p)
 
     def _remember(self, p: FloatArray) -> None:

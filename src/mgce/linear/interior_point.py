@@ -132,9 +132,9 @@ def concave_loss(h: FloatArray, beta: float) -> tuple[FloatArray, FloatArray, Fl
 class NewtonSystem:
     r"""The factorised linear equations of a step of Newton's method at a point.
 
-    The module's docstring defines the variables. A prefix d marks a step: h changes by dh, and dp = p_next - p. The aim
-    of a product is its value after the step. `lack_s` and `lack_g` are the amounts by which s and g differ from their
-    definitions, and df = dmu psi_i. To first order,
+    The module's docstring defines the variables. A prefix d marks a step: h changes by dh, and dp = p_next - p. After
+    the step the products s p, g q and h z shall be `aim_s`, `aim_g` and `aim_h`. `lack_s` and `lack_g` are the amounts
+    by which s and g differ from their definitions, and df = dmu psi_i. To first order,
 
         s:  ds = l'(h) dh - df - dnu + lack_s        p_next = aim_s / s - ratio ds,   ratio = p / s
         g:  dg = lack_g - sum_y dh_y                 q_next = aim_g / g - gamma dg,   gamma = q / g
@@ -149,7 +149,7 @@ class NewtonSystem:
 
     Since p_next sums to one, dnu follows from df. The derivative of p_next in df is then `C = B - r r' / sum(r)`, with
     r the row sums of B. The moments of p_next give the system for dmu. Its matrix is `sum_i w_i C_i (x) psi_i psi_i'`,
-    plus `1 / (plus / pi_plus + minus / pi_minus)` on the diagonal for penalised coefficients.
+    with w_i the weight of row i. Penalised coefficients add `1 / (plus / pi_plus + minus / pi_minus)` to its diagonal.
     """
 
     def __init__(self, problem: LinearProblem, point: Point) -> None:

@@ -167,7 +167,7 @@ class ModelKeeper:
         self._trained: list[Tensor] = []
 
     def step(self, logits: Tensor | None = None, target: Tensor | None = None) -> None:
-        """Take the network's weights into the average; call it after each step of the optimizer.
+        """Update the average of the network's weights; call this method after each step of the optimizer.
 
         Args:
             logits: logits of the step's rows, shape (n, k), to count the training labels that are predicted.

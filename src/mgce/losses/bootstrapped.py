@@ -132,7 +132,8 @@ def _(losses: Tensor, before: Tensor) -> Tensor:
 def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the probability of each loss (n,) to be of the component with the smaller mean; 1 if all are equal.
 
-    Infinite losses are those of labels that a network excludes. They are of the other component, and not fitted to.
+    A label that the network excludes has an infinite loss. The fit leaves out infinite losses, and they belong to the
+    other component.
     """
     from sklearn.mixture import GaussianMixture  # here, since it takes a second to import
 

@@ -29,7 +29,7 @@ def add(modules: Iterable[ModuleType]) -> None:
     """Add the losses that modules list in `NAMED` to those of :func:`robust_loss`, in the order of their records.
 
     Raises:
-        ValueError: if two losses have one name.
+        ValueError: if two losses have the same name.
     """
     new: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
     names = [*NAMED, *(loss.name for loss in new)]

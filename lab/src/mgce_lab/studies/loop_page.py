@@ -144,7 +144,7 @@ def _start(results: Results) -> list[str]:
         "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
         f"The default recipe is the {DEFAULT}. It was changed when results on the first seven columns were known.",
-        "Its settings, the rules of the keeper and of the choice come from [other columns](#development).",
+        "[Other columns](#development) decided its settings, and the rules of the keeper and of the choice.",
         "[Further columns](#columns-that-nothing-was-chosen-on) show what it reaches where nothing was chosen.",
         "",
     ]
@@ -201,11 +201,12 @@ def _compared(results: Results, means: dict[str, float], best: str, place: str) 
         "## One recipe for all, or a choice",
         "",
         f"`choose_recipe` trains with: {', '.join(f'`{name}`' for name in RECIPES)}.",
-        f"It stops a training when {PATIENCE} epochs change nothing.",
-        "It chooses the recipe that predicts most validation labels.",
-        f"That costs {cost:.1f} whole trainings on average.",
+        f"`choose_recipe` stops a training when {PATIENCE} epochs change nothing.",
+        "The recipe that predicts most validation labels is chosen.",
+        f"The choice costs {cost:.1f} whole trainings on average.",
         f"To train only once, take {DEFAULT}, which is {place} on the development columns.",
-        f"Here its mean differs from {best}, the best other recipe, by {means[DEFAULT] - means[best]:+.1f} points.",
+        f"On the columns below, {DEFAULT} differs from {best}, the best other recipe, "
+        f"by {means[DEFAULT] - means[best]:+.1f} points on average.",
         "",
         table(
             [
@@ -275,9 +276,10 @@ def _unseen(results: Results) -> list[str]:
         "## Columns that nothing was chosen on",
         "",
         f"Networks were trained on these columns after the last change of the default (seeds: {len(results.seeds)}).",
-        "`--unseen --keel-dir FOLDER` trains the networks. Rows of letter and MNIST are other ones than above.",
+        "`--unseen --keel-dir FOLDER` trains the networks. The rows of letter and MNIST differ from those above.",
         "Pair noise gives 40 % of each class the label of the next class.",
-        f"With right labels it is behind the checkpoint most on {worst}, by {-ahead[worst]:.1f} points.",
+        f"With right labels, {DEFAULT} falls furthest behind the checkpoint on {worst.split(',')[0]}: "
+        f"by {-ahead[worst]:.1f} points.",
         "",
         table(["column", *recipes, f"{DEFAULT} minus checkpoint"], rows),
         "",
