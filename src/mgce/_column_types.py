@@ -15,7 +15,7 @@ def of_arrow(table: Any) -> pd.DataFrame:
     """Return a table of Arrow as a frame of pandas with plain types.
 
     Pandas would make floats of whole numbers in a column with missing values: 7 would become 7.0, and a number of 19
-    digits another number. Of categories that are numbers, Parquet keeps the type in the metadata of pandas alone.
+    digits another number. Parquet keeps the type of numeric categories in the metadata of pandas alone.
     """
     import pandas as pd
     import pyarrow as pa

@@ -61,7 +61,7 @@ def check_suffix(option: str, path: Path) -> None:
 def read_features(path: Path, option: str = "embeddings") -> Features:
     """Read a file of features, written by `mgce embed` or by any other program.
 
-    Of several arrays or list columns, the one that is called `features` is read, else the only one of two dimensions.
+    Among several arrays or list columns, `features` is read; without that name, the only one of two dimensions.
 
     Args:
         path: the file.

@@ -230,7 +230,7 @@ def _over_chunks(
 def _divisor(scale: Tensor | float, input: Tensor) -> Tensor | None:
     """Return the number by which the kernel of a GPU divides all gradients; None if each row has its own factor.
 
-    To divide in the kernel saves a pass over the chunk, and in half types a rounding.
+    A division in the kernel saves a pass over the chunk. In half types it saves a rounding too.
     """
     if isinstance(scale, Tensor):
         return 1 / scale if scale.ndim == 0 else None  # 1 / 0, where no row counts, gives gradients of 0
