@@ -352,7 +352,7 @@ class ModelKeeper:
         return {NETWORK: self.network, AVERAGE: self.average}
 
     def _decay(self) -> float:
-        """Return the weight of the average beside the network of this step."""
+        """Return d, the weight of the running average in its next update; the network has the weight 1 - d."""
         # Fewer steps count at first, or the average would remember the initial weights for too long.
         decay = (1 + self._total) / (10 + self._total)
         if self._steps_of_epoch:
