@@ -74,7 +74,7 @@ ROOMS = {
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
     "mgce.noise": ("corruption transition",),
     "mgce.labels": (
-        "choosing confident mixture out_of_fold right_labels share",
+        "choosing confident mixture out_of_fold share",
         "annotators correction",
         "annotator_table doubtful independence kind shared_evidence",
         "consensus",
@@ -131,7 +131,7 @@ ROOMS = {
         "dependence notes",
     ),
     "mgce.desk.tables": (
-        "candidates predictions text_features",
+        "predictions text_features",
         "rebuilt",
         "choice model",
         "judging rows",

@@ -72,7 +72,6 @@ TESTED_IN = {
     "desk/tables/suspects_report": "desk/tables/test_report.py",
     "desk/tables/annotator_report": "desk/cli/test_annotations.py",
     "desk/tables/calibration_report": "desk/tables/test_report.py",
-    "desk/tables/candidates": "desk/tables/test_choice.py",
     "estimators/consensus_classifier": "labels/test_consensus.py",
     "desk/tables/class_report": "desk/tables/test_report.py",
     "desk/tables/fit_plan": "desk/tables/test_fit.py",

@@ -85,11 +85,9 @@ def test_rows_next_to_a_threshold_go_where_the_estimator_sends_them(name):
 
 
 def test_a_vote_whose_members_know_some_of_the_classes():
-    members = [
-        ("all", MGCEClassifier().fit(X, Y)),
-        ("two", MGCEForestClassifier(n_estimators=5, random_state=0).fit(X[50:], Y[50:])),
-    ]
-    clf = MGCEVotingClassifier.from_fitted(members, np.arange(3), 150, beta=1.4, scale=2.0)
+    clf = MGCEVotingClassifier([("all", MGCEClassifier()), ("two", MGCEClassifier())], scale=2.0).fit(X, Y)
+    clf.estimators_[1] = MGCEForestClassifier(n_estimators=5, random_state=0).fit(X[50:], Y[50:])
+    np.testing.assert_allclose(clf.average_proba(X)[:50, 0], clf.estimators_[0].predict_proba(X[:50])[:, 0] / 2)
     got = clf.to_torch()(torch.from_numpy(X)).detach().numpy()
     np.testing.assert_allclose(got, clf.predict_proba(X), rtol=0, atol=1e-9)
 

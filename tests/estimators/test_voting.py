@@ -68,21 +68,6 @@ def test_an_average_needs_a_fit():
         MGCEVotingClassifier(members()).average_proba(X)
 
 
-def test_fitted_members_are_averaged_as_they_are():
-    whole = MGCEVotingClassifier(members(), random_state=0).fit(X, NAMES[y])
-    pairs = [(name, member) for (name, _), member in zip(members(), whole.estimators_, strict=True)]
-    same = MGCEVotingClassifier.from_fitted(pairs, whole.classes_, len(X), beta=1.4, scale=whole.scale_)
-    np.testing.assert_array_equal(same.decision_function(X), whole.decision_function(X))
-    assert same.get_params()["linear__tol"] == 1e-3 and same.scale == whole.scale_
-
-
-def test_a_class_that_a_member_has_not_seen_gets_nothing_from_it():
-    few = y < 2
-    pairs = [("all", GaussianNB().fit(X, y)), ("two", GaussianNB().fit(X[few], y[few]))]
-    clf = MGCEVotingClassifier.from_fitted(pairs, np.arange(3), len(X), beta=1.4, scale=1.0)
-    np.testing.assert_allclose(clf.average_proba(X)[:, 2], pairs[0][1].predict_proba(X)[:, 2] / 2, atol=1e-15)
-
-
 def test_weights_reach_every_member():
     moons, side = make_moons(120, noise=0.2, random_state=0)
     weight = np.where(np.arange(120) < 60, 1.0, 0.0)
@@ -115,20 +100,3 @@ def test_it_survives_a_file(tmp_path):
 def test_bad_members_are_refused(pairs, sentence):
     with pytest.raises(ValueError, match=sentence):
         MGCEVotingClassifier(pairs).fit(X, y)
-
-
-def test_powers_soften_a_classifier_that_is_too_sure(tmp_path):
-    fitted = [(name, member.fit(X, y)) for name, member in (("a", MGCEClassifier()), ("b", MGCEClassifier(3.0)))]
-    options = {"beta": 1.4, "scale": 1.0}
-    clf = MGCEVotingClassifier.from_fitted(fitted, np.arange(3), 150, **options, powers=[1, 0.2])
-    first, second = (member.predict_proba(X) for _, member in fitted)
-    softened = (second + 1 / 150) ** 0.2
-    expected = (first + softened / softened.sum(1, keepdims=True)) / 2
-    np.testing.assert_allclose(clf.average_proba(X), expected, atol=1e-15)
-    np.testing.assert_allclose(clf.to_torch()(torch.from_numpy(X)).detach(), clf.predict_proba(X), atol=1e-12)
-    save(clf, tmp_path / "vote.mgce")
-    np.testing.assert_array_equal(load(tmp_path / "vote.mgce").average_proba(X), clf.average_proba(X))
-    plain = MGCEVotingClassifier.from_fitted(fitted, np.arange(3), 150, **options)
-    np.testing.assert_array_equal(plain.average_proba(X), (first + second) / 2)
-    del plain.powers_  # as in a file of before there were any
-    np.testing.assert_array_equal(plain.average_proba(X), (first + second) / 2)

@@ -7,15 +7,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from torch import nn
 
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier, largest
+from mgce.estimators.fourier_ridge import cosines, drawn_features
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import Cosines, dense_layers
@@ -113,13 +112,11 @@ class MGCEFourierClassifier(RobustClassifier):
         X, index, weight, _ = self._sorted_training(X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         self.gamma_ = _median_gamma(X, random_state) if self.gamma == "median" else float(self.gamma)
-        sampler = RBFSampler(gamma=self.gamma_, n_components=self.n_components, random_state=random_state).fit(X)
-        self.random_weights_, self.random_offset_ = sampler.random_weights_, sampler.random_offset_
-        self.means_ = np.zeros(self.n_components)
-        features = self._features(X)
-        self.means_ = np.average(features, axis=0, weights=weight)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = drawn_features(X, weight, self.gamma_, self.n_components, random_state)
+        self.random_weights_, self.random_offset_, self.means_ = found
         self.linear_ = MGCEClassifier(self.beta, lambda0=self.lambda0, tol=self.tol, max_iter=self.max_iter)
-        self.linear_.fit(features - self.means_, self.classes_[index], weight)
+        self.linear_.fit(self._features(X), self.classes_[index], weight)
         self.beta_ = self.linear_.beta_
         self.minimax_risk_, self.duality_gap_ = self.linear_.minimax_risk_, self.linear_.duality_gap_
         self.n_iter_ = self.linear_.n_iter_
@@ -127,14 +124,12 @@ class MGCEFourierClassifier(RobustClassifier):
 
     def _features(self, X: Any) -> FloatArray:
         with np.errstate(over="ignore", invalid="ignore"):
-            angles = np.asarray(X, dtype=np.float64) @ self.random_weights_ + self.random_offset_
-        if not np.isfinite(angles).all():
+            found = cosines(X, self.random_weights_, self.random_offset_)
+        if not np.isfinite(found).all():
             raise ValueError(
                 expected("X", f"of values whose features are finite at gamma = {self.gamma_:.2g}", largest(X))
             )
-        # PyTorch's cosine uses the processor's vector instructions and NumPy's, in double precision, does not: 4 and
-        # 39 ns for a feature.
-        return np.asarray(torch.from_numpy(angles).cos_().numpy() - self.means_)
+        return found - self.means_
 
     def _margin_modules(self) -> list[nn.Module]:
         angles = dense_layers([(self.random_weights_.T, self.random_offset_)])

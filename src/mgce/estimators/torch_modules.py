@@ -144,8 +144,6 @@ class ProbabilitySums(nn.Module):
         classifiers: modules from rows (n, d) to probabilities.
         columns: for each classifier, the indices of its classes among all k.
         k: the number of classes.
-        powers: for each classifier, the power of its probabilities: see `mgce.estimators.voting.powered`.
-        least: the number that is added to each probability before it is raised to its power.
     """
 
     def __init__(
@@ -153,11 +151,8 @@ class ProbabilitySums(nn.Module):
         classifiers: Sequence[nn.Module],
         columns: Sequence[NDArray[Any]],
         k: int,
-        powers: Sequence[float],
-        least: float,
     ) -> None:
         super().__init__()
-        self.powers, self.least = list(powers), least
         self.classifiers = nn.ModuleList(classifiers)
         for number, places in enumerate(columns):
             self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
@@ -165,16 +160,9 @@ class ProbabilitySums(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Return the summed probabilities of k classes, shape (n, k), for n rows of d features."""
         parts = [
-            self._powered(classifier(rows), power) @ self.get_buffer(f"places_{number}")
-            for number, (classifier, power) in enumerate(zip(self.classifiers, self.powers, strict=True))
+            classifier(rows) @ self.get_buffer(f"places_{number}") for number, classifier in enumerate(self.classifiers)
         ]
         return torch.stack(parts).sum(0)
-
-    def _powered(self, probs: Tensor, power: float) -> Tensor:
-        if power == 1:
-            return probs
-        raised = (probs + self.least) ** power
-        return raised / raised.sum(-1, keepdim=True)
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:

@@ -52,8 +52,6 @@ class MGCEVotingClassifier(RobustClassifier):
         beta_: the beta of the last fit.
         scale_: the scale s.
         least_prob_: 1/n.
-        powers_: for each classifier, the power to which its probabilities are raised before the average, shape (M,):
-            all 1 after `fit`. See :meth:`from_fitted`.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
@@ -90,41 +88,6 @@ class MGCEVotingClassifier(RobustClassifier):
         self.cv = cv
         self.random_state = random_state
 
-    @classmethod
-    def from_fitted(
-        cls,
-        estimators: Sequence[tuple[str, Any]],
-        classes: NDArray[Any],
-        n: int,
-        *,
-        beta: float,
-        scale: float,
-        powers: Sequence[float] | None = None,
-    ) -> MGCEVotingClassifier:
-        r"""Average classifiers that are fitted already.
-
-        If a power s_m is given for each classifier m, the average is over
-
-        .. math:: \frac{(h_{m,y} + 1/n)^{s_m}}{\sum_j (h_{m,j} + 1/n)^{s_m}},
-
-        with h_m its probabilities, so that an overconfident classifier does not outvote the others.
-
-        Args:
-            estimators: pairs (name, fitted classifier), at least one, of the same features.
-            classes: all labels, sorted, shape (k,). A classifier adds 0 to classes that it was not trained on.
-            n: number of training rows.
-            beta: loss parameter in [1, inf] of the map from margins to probabilities.
-            scale: the factor s of the margins, positive.
-            powers: for each classifier, a power that is not negative; None to average probabilities as they are.
-        """
-        voting = cls([(name, clone(fitted)) for name, fitted in estimators], beta, scale=scale)
-        voting.estimators_ = [fitted for _, fitted in estimators]
-        voting.classes_, voting.beta_ = np.asarray(classes), float(beta)
-        voting.n_features_in_ = estimators[0][1].n_features_in_
-        voting.scale_, voting.least_prob_ = float(scale), 1 / n
-        voting.powers_ = np.ones(len(estimators)) if powers is None else np.array(powers, dtype=np.float64)
-        return voting
-
     @checked
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MGCEVotingClassifier:
         """Fit the classifiers, and choose the scale s of the margins.
@@ -146,7 +109,7 @@ class MGCEVotingClassifier(RobustClassifier):
             order = content_order(X, index, weight)
             X, index, weight = X[order], index[order], weight[order]
         labels, options = self.classes_[index], [{}, {"sample_weight": weight}][sample_weight is not None]
-        self.beta_, self.least_prob_, self.powers_ = float(self.beta), 1 / len(X), np.ones(len(self.estimators))
+        self.beta_, self.least_prob_ = float(self.beta), 1 / len(X)
         if self.scale == "cv":
             logs = self._log_probs(self._out_of_fold(X, index, options))
             self.scale_ = best_scale(logs, index, weight, self.beta_)
@@ -185,7 +148,7 @@ class MGCEVotingClassifier(RobustClassifier):
         return self
 
     def average_proba(self, X: Any, members: Sequence[Any] | None = None) -> FloatArray:
-        """Return the mean of the classifiers' probabilities, each raised to its power.
+        """Return the mean of the classifiers' probabilities.
 
         Args:
             X: n rows of d features, shape (n, d).
@@ -198,16 +161,11 @@ class MGCEVotingClassifier(RobustClassifier):
             check_is_fitted(self)
             members = self.estimators_
         total = np.zeros((len(X), len(self.classes_)))
-        for member, power in zip(members, self._powers, strict=True):
+        for member in members:
             # A class that a classifier has not seen is not among its columns.
             places = np.searchsorted(self.classes_, member.classes_)
-            total[:, places] += powered(member.predict_proba(X), power, self.least_prob_)
+            total[:, places] += member.predict_proba(X)
         return total / len(members)
-
-    @property
-    def _powers(self) -> FloatArray:
-        """Return the power of each classifier; all are 1 for a model that an earlier version saved without powers."""
-        return np.asarray(getattr(self, "powers_", np.ones(len(self.estimators))))
 
     def _check_members(self) -> None:
         names = [name for name, _ in self.estimators]
@@ -249,7 +207,7 @@ class MGCEVotingClassifier(RobustClassifier):
                 raise TypeError(expected(f"estimators[{name!r}]", what, type(member).__name__))
         columns = [np.searchsorted(self.classes_, member.classes_) for member in self.estimators_]
         members = [member.to_torch() for member in self.estimators_]
-        sums = ProbabilitySums(members, columns, len(self.classes_), self._powers.tolist(), self.least_prob_)
+        sums = ProbabilitySums(members, columns, len(self.classes_))
         return [sums, ScaledLog(self.scale_, len(members), self.least_prob_)]
 
 
@@ -257,11 +215,3 @@ def _pairs(estimators: Any) -> list[tuple[str, Any]]:
     """Return the pairs of a name and a classifier; none where `fit` would refuse them."""
     paired = isinstance(estimators, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in estimators)
     return estimators if paired else []
-
-
-def powered(probs: FloatArray, power: float, least: float) -> FloatArray:
-    """Return (probs + least) ** power with rows divided by their sums; return `probs` unchanged for power 1."""
-    if power == 1:
-        return probs
-    raised = (probs + least) ** power
-    return np.asarray(raised / raised.sum(1, keepdims=True))

@@ -1,7 +1,6 @@
 import json
 import shutil
 import zipfile
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -74,23 +73,24 @@ def test_the_last_line_says_what_the_columns_are_and_how_many_rows_are_unsure(mg
     n = int((p.max(1) < 0.5).sum())
     assert json.loads((tmp_path / "p.json").read_text())["unsure"] == n
     assert ("p is below 0.5" in words) == (n > 0)
-    assert _on_unsure(1).startswith(" In 1 row, p is below 0.5") and _on_unsure(0) == ""
+    assert _on_unsure("q", 1) == " In 1 row, q is below 0.5 for every class." and _on_unsure("p", 0) == ""
 
 
-def test_clean_probs_are_those_of_the_right_labels(mgce, refuses, model_file, fresh, tmp_path):
-    code, output, errors = mgce("predict", model_file, "fresh.csv", "--probabilities", "--clean-probs")
+def test_of_a_model_that_corrects_labels_q_comes_first(mgce, people, fresh, tmp_path):
+    people[:200].to_csv(tmp_path / "given.csv", index=False)
+    code, _, errors = mgce("fit", "given.csv", "--target", "sick", "--id", "person", "--out", "corrected.mgce")
     assert code == 0, errors
-    model = TableModel.load(model_file)
+    code, output, errors = mgce("predict", "corrected.mgce", "fresh.csv", "--probabilities", "--json", "p.json")
+    assert code == 0, errors
     written = pd.read_csv(tmp_path / "fresh-predictions.csv", dtype={"person": str})
-    assert written.columns.tolist()[2:5] == ["h", "p", "q"] and written.columns.tolist()[-2:] == ["q_no", "q_yes"]
-    q = model.right_labels.probs(model.predict(model.columns.select(fresh)).margins)
+    assert written.columns.tolist()[1:7] == ["prediction", "q", "h", "p", "q_no", "q_yes"]
+    model = TableModel.load(tmp_path / "corrected.mgce")
+    q = model.pipeline.predict_proba(model.columns.select(fresh))
     np.testing.assert_allclose(written[["q_no", "q_yes"]], q, rtol=1e-5)
     np.testing.assert_allclose(written["q"], q.max(1), rtol=1e-5)
-    assert str(model.right_labels) in " ".join(output.split())
-    (tmp_path / "old.mgce").write_bytes(replace(model, right_labels=None).to_bytes())
-    refuses(
-        "Expected `clean_probs` to be asked of a model with them", "predict", "old.mgce", "fresh.csv", "--clean-probs"
-    )
+    np.testing.assert_allclose(written[["h", "p"]], np.stack([q.max(1)] * 2, 1), rtol=1e-5)
+    assert "q is the estimated probability that the predicted class is the right one" in " ".join(output.split())
+    assert json.loads((tmp_path / "p.json").read_text())["unsure"] == (q.max(1) < 0.5).sum()
 
 
 def test_parquet_and_other_orders_of_columns_change_nothing(mgce, model_file, fresh, tmp_path):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 LEFT_OUT = ("table", "file", "files", "notes", "seconds")
-FIT = ("--target", "sick", "--id", "person", "--beta", "1.4", "--jobs", "1", "--budget", "inf", "--json", "-")
+FIT = ("--target", "sick", "--id", "person", "--beta", "1.4", "--jobs", "1", "--json", "-")
 
 
 @pytest.fixture(params=["copied", pytest.param("drawn", marks=pytest.mark.slow)])

@@ -102,12 +102,12 @@ def test_shards_are_read_as_one_file(data, tmp_path):
 
 def test_the_heads_are_chosen_and_measured_on_rows_held_out(fitted, data):
     X, right, _, frame = data
-    assert fitted.choice.trial.name == "head" and fitted.model.columns.kinds == {COLUMN: "embedding"}
+    assert fitted.choice.name == "head" and fitted.model.columns.kinds == {COLUMN: "embedding"}
     table, _, _ = beside(frame, features(X, frame["file"]), "file")
     predicted = fitted.model.predict(fitted.model.columns.select(table))
     assert (predicted.label == np.array([*"abc"])[right]).mean() > 0.9
     assert fitted.certificate.n == round(N / 4) and fitted.n_train == N - fitted.certificate.n
-    assert fitted.model.sets is not None and fitted.model.right_labels is not None
+    assert fitted.model.sets is not None and fitted.model.corrects
     assert fitted.measures.importance[0].column == COLUMN
     assert "The embeddings alone are learnt from, not the columns beside them: note." in fitted.notes
     assert list(fitted.listing.cells.columns) == ["note"]
@@ -177,7 +177,7 @@ def test_a_column_of_lists_is_learnt_from_too(data):
 def test_another_model_can_be_asked_for(data):
     X, _, _, frame = data
     result = run(beside(frame, features(X), None)[0], FitPlan("y", model="linear", beta=1.4))
-    assert result.choice.trial.model == "linear" and result.judgement.source == "forest"
+    assert result.choice.name == "linear" and result.judgement.source == "correction"
 
 
 def test_equal_pictures_are_copies(data):

@@ -9,8 +9,6 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from mgce import certify
-from mgce.desk.tables.candidates import Baseline, Candidate
-from mgce.desk.tables.choice import choose
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import DISTINCT
 from mgce.desk.tables.report import headline, page, wrong_labels
@@ -123,22 +121,3 @@ def test_the_bound_holds_for_fresh_distinct_rows():
         wrong = fit.measured.predict(fit.measured.columns.select(fresh)).label != labels
         held += wrong.mean() <= fit.certificate.argmax_error
     assert held >= 4
-
-
-def test_weights_reach_every_fit_of_the_choice():
-    seen = []
-
-    class Spy(MGCEClassifier):
-        def fit(self, X, y, sample_weight=None):
-            seen.append(sample_weight)
-            return super().fit(X, y, sample_weight)
-
-    rng = np.random.default_rng(0)
-    X, y, weight = rng.normal(size=(60, 2)), np.array(["p", "q"] * 30), rng.integers(1, 9, 60).astype(float)
-    candidate, baseline = Candidate("linear", "spy", Spy(), Spy()), Baseline("spy", Spy())
-    options = {"budget": np.inf, "seed": 0, "on_fit": lambda step: None}
-    choose(X, y, [candidate], [baseline], **options, weight=weight)
-    assert [len(each) for each in seen] == [40] * 6 + [60] and np.array_equal(seen[-1], weight)
-    seen.clear()
-    choose(X, y, [candidate], **options)
-    assert seen == [None] * 4

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from mgce.desk.tables import report as fit_report
-from mgce.desk.tables.candidates import CORRECTIONS
+from mgce.desk.tables.choice import CORRECTING, NAMED
 from mgce.desk.tables.class_report import class_sections
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.suspects_report import next_steps, suspect_cells, terminal_steps, when_to_stop, worst_rows
@@ -39,7 +39,7 @@ def fit(frame):
 
 @pytest.fixture(scope="module")
 def corrected(frame):
-    return run(frame, replace(PLAN, model="auto", noise_rate=0.0, budget=math.inf))
+    return run(frame, replace(PLAN, model="auto", noise_rate=0.0))
 
 
 @pytest.fixture(scope="module")
@@ -62,22 +62,16 @@ def test_the_page_says_everything_and_escapes_it(page, fit):
     assert parsed.count("svg") == 1
 
 
-def test_what_was_tried_is_shown(page, fit):
-    cells = check_structure(page).text("td") + check_structure(page).text("th")
-    for trial in fit.choice.trials:
-        assert any(cell.startswith(trial.name) for cell in cells) and f"{trial.accuracy:.1%}" in cells
-    assert sum(cell.endswith(" (chosen)") for cell in cells) == 1
-    assert sum(cell.endswith(" (for comparison)") for cell in cells) == 1
+def test_a_named_model_is_shown_with_its_beta(page, fit):
+    assert f"linear: the {NAMED['linear'][0]}, with beta 1.4." in page and "The best was chosen." not in page
     points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
     assert page.count("<circle") == points
 
 
 def test_what_corrects_labels_is_described_and_says_what_its_probabilities_are(corrected):
-    """All its probabilities are those of right labels, and it is compared with one baseline."""
+    """All its probabilities are those of right labels, and it is compared with nothing."""
     page = fit_report.page(corrected, "t.csv", "m", {}).decode()
-    assert f"Chosen: correction, the {CORRECTIONS['correction']}." in page
-    assert "A model for comparison is chosen if it is clearly more accurate." in page
-    assert "All candidates were tried on few rows first" not in page
+    assert f"correction: the {CORRECTING['correction']}." in page and "The best was chosen." not in page
     assert "h, p and q are equal" in page and corrected.model.about_q in page
     assert f"the right label of {corrected.sure:.1%} of the rows held out" in page
     assert "A forest and a kernel regression judge the label of each row, without having learnt it" in page

@@ -47,7 +47,6 @@ def model(kind: str = KIND) -> bytes:
     from mgce.desk.columns.kinds import Columns
     from mgce.desk.files.tables import preprocessor
     from mgce.desk.tables.model import TableModel, row_prints
-    from mgce.labels.right_labels import estimate_right_labels
     from mgce.sets import calibrate
 
     columns = Columns.of(frame(), "y")
@@ -59,7 +58,6 @@ def model(kind: str = KIND) -> bytes:
         "boosting": estimators.MGCEBoostingClassifier(max_iter=2, min_samples_leaf=5, forest=forest, random_state=0),
         "correction": estimators.LabelCorrectionClassifier(n_estimators=2, n_components=3, random_state=0),
         "forest": forest,
-        "fourier": estimators.MGCEFourierClassifier(n_components=3, random_state=0),
         "linear": estimators.MGCEClassifier(),
         "mlp": estimators.MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
     }
@@ -68,7 +66,6 @@ def model(kind: str = KIND) -> bytes:
     target, predictions = (y == "yes").astype(np.int64), whole.predict(selected)
     given: dict[str, Any] = {
         "sets": calibrate(target, predictions.softmax, alpha=0.2),
-        "right_labels": estimate_right_labels(predictions.margins, target),
         "n_measured": 40,
     }
     return TableModel(whole.pipeline, columns, whole.trained_rows, **given).to_bytes()
@@ -198,7 +195,8 @@ def _average(pipeline: Any) -> None:
     from mgce.estimators import MGCEVotingClassifier
 
     members = [("one", pipeline[-1]), ("other", copy.deepcopy(pipeline[-1]))]
-    average = MGCEVotingClassifier.from_fitted(members, pipeline[-1].classes_, ROWS, beta=1.4, scale=1.0)
+    X = pipeline[0].transform(frame()[["x", "kind", "many"]])
+    average = MGCEVotingClassifier(members, scale=1.0).fit(X, frame()["y"].to_numpy(str))
     pipeline.steps[1] = ("classifier", average)
 
 
@@ -212,13 +210,6 @@ def _many_layers(pipeline: Any) -> None:
 def _foreign(pipeline: Any) -> None:
     X = pipeline[0].transform(frame()[["x", "kind", "many"]])
     pipeline.steps[1] = ("classifier", LogisticRegression().fit(X, frame()["y"]))
-
-
-def _right_labels(**fields: Any) -> Change:
-    def change(pipeline: Any) -> None:
-        pipeline.table_["right_labels"].update(fields)
-
-    return change
 
 
 def _sets(**fields: Any) -> Change:
@@ -319,8 +310,6 @@ CHANGES: dict[str, Forgery] = {
     "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
     "coefficients of text": _of("linear", coef_=np.full((2, 55), SECRET)),
     "infinite coefficients": _of("linear", intercept_=np.array([np.inf, 0.0])),
-    "features that read files": _of("fourier", linear_=CountVectorizer(input="filename")),
-    "frequencies of another shape": _of("fourier", random_offset_=np.zeros(2)),
     "frequencies of a kernel of other columns": _ridge(random_weights_=np.zeros((2, 3))),
     "frequencies of a kernel as whole numbers": _ridge(random_weights_=np.zeros((55, 3), int)),
     "offsets of a kernel of another length": _ridge(random_offset_=np.zeros(2)),
@@ -347,10 +336,7 @@ CHANGES: dict[str, Forgery] = {
     "classes twice": _set(lambda p: p[-1], classes_=np.array(["no", "no"])),
     "classes that are numbers": _of("forest", classes_=np.array([0, 1])),
     "10^5 classes": _of("linear", classes_=np.array([f"{n:05}" for n in range(10**5)])),
-    "q of 10^5 rates": _right_labels(**dict.fromkeys(("rates", "sharpness", "weights"), [1e-5] * 10**5)),
-    "q of a name": _right_labels(rates=["__import__('os')"]),
-    "q with another field": _right_labels(probs=1),
-    "q without an end": _table(right_labels=_deep()),
+    "sets without an end": _table(sets=_deep()),
     "more measured rows than rows": _table(n_measured=61),
     "sets of 10^5 classes": _sets(thresholds=[0.5] * 10**5),
     "sets by another score": _sets(score="__import__('os')"),

@@ -32,7 +32,7 @@ EXAMPLES = {
 
 # The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
 PANELS = {
-    "The model": ("model", "beta", "metric", "budget", "seed"),
+    "The model": ("model", "beta", "metric", "seed"),
     "Wrong labels": ("noise_rate", "noise_type", "transition"),
     "The review": ("checked", "anytime", "to_check", "width", "mended", "random", "image"),
     "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),
@@ -59,7 +59,6 @@ PANELS = {
             "out",
             "out_dir",
             "probabilities",
-            "clean_probs",
             "sets",
             "suspects",
             "cleaned",

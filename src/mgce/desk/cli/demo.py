@@ -18,7 +18,6 @@ from mgce.desk.cli.fit_files import FitFiles
 from mgce.desk.cli.outputs import Quiet, check_folder, check_outputs
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.files.written_tables import to_csv
-from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.known_table import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
 
 # With 40 % of the labels of two classes wrong, the bound from a hundred rows is above 50 % and says nothing; with 20 %
@@ -30,7 +29,6 @@ def demo(
     dataset: Annotated[str, typer.Option(help=f"{', '.join(DATASETS)}.")] = DATASETS[0],
     noise_rate: Annotated[float, typer.Option(help="Share of the labels to make wrong, at random.")] = NOISE_RATE,
     seed: Annotated[int, typer.Option(help="Seed of the wrong labels, and of the rows kept aside.")] = 0,
-    budget: Annotated[float, typer.Option(help="Seconds of processor time, as of mgce fit.")] = FitPlan.budget,
     out_dir: Annotated[Path, typer.Option(help="Folder for the tables and the files of mgce fit.")] = Path("mgce-demo"),
     quiet: Quiet = False,
 ) -> None:
@@ -50,10 +48,9 @@ def demo(
     write_files(out_dir, {name: to_csv(frame, None) for name, frame in contents.items()})
     console = Terminal(quiet=quiet)
     command = ["mgce", "fit", str(table), "--target", LABEL, "--out", str(model)]
-    command += [] if budget == FitPlan.budget else ["--budget", f"{budget:g}"]
     console.print(f"{known.is_wrong.sum()} of the {len(known.right)} labels in {table} were made wrong. Now runs:")
     console.print(f"{shlex.join(command)}\n", soft_wrap=True)
-    result = fit(table=table, target=LABEL, budget=budget, quiet=quiet, out=model)
+    result = fit(table=table, target=LABEL, quiet=quiet, out=model)
     what = found(known, result)
     console.print(_grid(known, what))
     held = "The bound held." if what.held else "The bound did not hold, which happens to one table in twenty at most."

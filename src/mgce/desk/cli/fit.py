@@ -83,13 +83,11 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
 
 def _on_the_model(result: TableFit) -> list[str]:
     """Return sentences on the model, its certificate, and the table that it was fitted to."""
-    trial = result.choice.trial
-    learnt = "" if result.findings is None else " against the mended labels"
     of_given = report.against_given(result)
     return [
         report.headline(result),
         *([result.certificate.caution] if result.certificate.caution else []),
-        f"Model: {trial.name}. Its accuracy{learnt} was {trial.accuracy:.1%} {result.choice.measured_on}.",
+        f"Model: {result.choice.name}, the {result.choice.description}.",
         report.which_model(result),
         *([of_given] if of_given else []),
         "The report lists what the bound assumes, and calibration errors of the probabilities.",
@@ -131,12 +129,11 @@ def fit(
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
 
-    Columns may be numbers, dates, categories or text, with missing values. Models are chosen and averaged on the
-    training rows; the average is certified and calibrated on the rows held out. Then the average is fitted once more,
-    to all rows, and saved. Writes the model, an HTML report, and NAME.suspects.csv: all rows, the most suspect label
-    first. In CSV files, a cell that a spreadsheet would run as a formula gets an apostrophe in front. With --checked, a
-    person's decisions replace labels; checked rows that were drawn at random then bound the errors against right
-    labels.
+    Columns may be numbers, dates, categories or text, with missing values. The model learns from the training rows, and
+    is certified and calibrated on the rows held out. Then it is fitted once more, to all rows, and saved. Writes the
+    model, an HTML report, and NAME.suspects.csv: all rows, the most suspect label first. In CSV files, a cell that a
+    spreadsheet would run as a formula gets an apostrophe in front. With --checked, a person's decisions replace labels;
+    checked rows that were drawn at random then bound the errors against right labels.
     """
     table, target, jobs = given.table, given.target, written.jobs
     read = _Input(table, labels, form)

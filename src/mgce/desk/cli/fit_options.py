@@ -45,18 +45,16 @@ class Settings:
         str,
         typer.Option(
             help="auto: a forest and a kernel regression, on labels that both have corrected. forest: decision trees. "
-            "boosting: of trees, on corrected labels. linear: convex, quick. fourier: convex, for classes that no "
-            "plane separates. mlp: a neural network."
+            "boosting: of trees, on corrected labels. linear: convex, quick. mlp: a neural network."
         ),
     ] = "auto"
     beta: Annotated[
-        str, typer.Option(help="With --model: a number in [1, inf], or cv: chosen by accuracy on training rows.")
-    ] = "cv"
+        float | None, typer.Option(help="With --model: the loss parameter, a number in [1, inf] [1.4].")
+    ] = None
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05
-    budget: Annotated[float, typer.Option(help="Seconds of processor time to choose and fit the model, about.")] = 60.0
     metric: Annotated[
         str,
         typer.Option(help="accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."),
@@ -72,7 +70,6 @@ class Settings:
             "drop": columns_of(self.drop),
             "text": tuple(self.text or ()),
             "category": tuple(self.category or ()),
-            "beta": _beta(self.beta),
             "noise_rate": parse_rate(self.noise_rate),
         }
         return FitPlan(**{**vars(self), **parsed, "target": target})
@@ -141,13 +138,3 @@ class Written:
         check_count("suspects", self.suspects, minimum=0)
         if self.jobs == 0 or self.jobs < -1:
             raise ValueError(expected("jobs", "a positive number, or -1", self.jobs))
-
-
-def _beta(text: str) -> float | None:
-    """Return the beta that a text states: a number, or None for "cv"."""
-    if text == "cv":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(expected("beta", "a number in [1, inf] or 'cv'", text)) from None

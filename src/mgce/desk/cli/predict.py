@@ -35,10 +35,7 @@ class Result:
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
     ] = False
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add h and p of every class.")] = False
-    clean_probs: Annotated[
-        bool, typer.Option("--clean-probs", help="Add q, an estimate of the probability that the class is right.")
-    ] = False
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add q, h and p of every class.")] = False
     sets: Annotated[
         bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
     ] = False
@@ -66,10 +63,11 @@ def predict(
 ) -> None:
     """Predict the classes of the rows of a table.
 
-    Writes a table: the id of each row, or its number from 1; the predicted class; h, the minimax probability with which
-    the model predicts this class; and p, the estimated probability that the label is this class. p is calibrated to
-    labels as noisy as those of the training rows. In a CSV file, an id or class that begins like a spreadsheet formula
-    (=, +, -, @) and is not a number gets an apostrophe in front.
+    Writes a table: the id of each row, or its number from 1; the predicted class; and its probabilities. q is the
+    estimated probability that the class is the right one; models of uncorrected labels have none. h is the minimax
+    probability with which the model predicts the class. p is the worst-case probability, for labels as noisy as those
+    of the training rows. Where there is q, all three are equal. In a CSV file, an id or class that begins like a
+    spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """
     out = asked.out or Path(f"{table_name(table)}-predictions.csv")
     read = [model, *files_of(table), *files_of_features(form.embeddings), *files_of_encoder(form.encoder)]
@@ -83,9 +81,7 @@ def predict(
     selected = fitted.columns.select(frame)
     predictions = fitted.predict(selected)
     names = fitted.columns.row_names(frame)
-    result = predictions_frame(
-        fitted, predictions, names, every_class=asked.probabilities, sets=asked.sets, clean=asked.clean_probs
-    )
+    result = predictions_frame(fitted, predictions, names, every_class=asked.probabilities, sets=asked.sets)
     if asked.keep_columns:
         result = _beside(result, _other_columns(table, frame, fitted, out, form))
     digits = None if asked.keep_columns else DIGITS
@@ -96,37 +92,38 @@ def predict(
         *fitted.unseen(selected),
     ]
     counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
-    unsure = int((predictions.p.max(1) < 0.5).sum())
+    what, probs = ("p", predictions.p) if predictions.q is None else ("q", predictions.q)
+    unsure = int((probs.max(1) < 0.5).sum())
     found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, found)
-    if asked.clean_probs:
-        console.print(fitted.about_q)
     if asked.sets:
         console.print(str(fitted.sets))
     console.print_notes(notes)
-    console.print(_summary(counts, out, unsure))
+    console.print(_summary(counts, out, what, unsure))
 
 
-def _summary(counts: Mapping[str, int], out: Path, unsure: int) -> str:
+def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> str:
     """Say how many rows were classified as what, and what is in the file.
 
     Args:
         counts: numbers of rows by predicted class.
         out: the file.
-        unsure: number of rows in which no class is likelier than not.
+        what: the probability that comes first: "q", or "p" of a model without q.
+        unsure: number of rows in which it is below one half for every class.
     """
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    return (
-        f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. There, p is the estimated probability that the "
-        "label is the predicted class, and h is the probability with which the model predicts the class."
-        f"{_on_unsure(unsure)}"
-    )
+    said = {
+        "q": "There, q is the estimated probability that the predicted class is the right one.",
+        "p": "There, p is the estimated probability that the label is the predicted class, and h is the probability "
+        "with which the model predicts the class.",
+    }
+    return f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. {said[what]}{_on_unsure(what, unsure)}"
 
 
-def _on_unsure(n: int) -> str:
+def _on_unsure(what: str, n: int) -> str:
     """Say, if there are any, in how many rows no class is likelier than not."""
     rows = "1 row" if n == 1 else f"{n:,} rows"
-    return f" In {rows}, p is below 0.5 for every class: do not rely on these predictions." if n else ""
+    return f" In {rows}, {what} is below 0.5 for every class." if n else ""
 
 
 def _other_columns(table: Path, frame: pd.DataFrame, fitted: TableModel, out: Path, form: TextFormat) -> pd.DataFrame:

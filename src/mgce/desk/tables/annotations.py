@@ -16,7 +16,7 @@ from mgce._validation import expected
 from mgce.desk.columns.kinds import Columns, spelt_as
 from mgce.desk.files.table_files import require_column
 from mgce.desk.files.written_tables import to_csv
-from mgce.desk.tables.candidates import forest
+from mgce.desk.tables.choice import estimator
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.text_features import transformer as features_of
 from mgce.estimators.consensus_classifier import ConsensusClassifier
@@ -149,8 +149,8 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
     selected = kinds.select(table)
     labelled = labels.notna().any(axis=1).to_numpy()
     transformer = features_of(selected, kinds.kinds, plan.seed).fit(selected[labelled])
-    estimator = None if kinds.width else forest(int(labelled.sum()), plan.seed, jobs)
-    found = ConsensusClassifier(estimator, missing=None, random_state=plan.seed)
+    model = None if kinds.width else estimator("forest", plan.seed, jobs)
+    found = ConsensusClassifier(model, missing=None, random_state=plan.seed)
     with one_blas_thread(), one_torch_thread():
         consensus = found.fit(transformer.transform(selected), labels).consensus_
     target = pd.Series(consensus.labels, index=table.index, dtype=object).where(labelled)

@@ -36,8 +36,8 @@ def _right_labels(fit: TableFit) -> str:
     if not fit.model.about_q:
         return ""
     return paragraph(
-        f"mgce predict with --clean-probs adds a probability. {fit.model.about_q} By q, the model predicts the right "
-        f"label of {fit.sure:.1%} of the rows held out: an estimate, not a bound."
+        f"{fit.model.about_q} By q, the model predicts the right label of {fit.sure:.1%} of the rows held out: an "
+        "estimate, not a bound."
     )
 
 

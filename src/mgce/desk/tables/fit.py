@@ -16,12 +16,11 @@ from mgce.desk.files.reading import Reading
 from mgce.desk.files.table_files import accounted
 from mgce.desk.review.decision_file import SKIP, Decision
 from mgce.desk.review.suspect_file import PICTURE
-from mgce.desk.tables.candidates import BASELINES
 from mgce.desk.tables.checked import Checked, Findings, findings
 from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
-from mgce.desk.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality, right_labels
-from mgce.desk.tables.learning import Contest, learn, refit
+from mgce.desk.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality
+from mgce.desk.tables.learning import learn, models_of, refit
 from mgce.desk.tables.listing import Listing
 from mgce.desk.tables.measures import Measures, measure
 from mgce.desk.tables.model import TableModel
@@ -75,7 +74,7 @@ class TableFit:
     row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
-    # Mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels.
+    # Mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels, or NaN.
     sure: float
     set_size: float  # mean number of classes in a prediction set of the rows held out; 0 without prediction sets
     n_missing: dict[str, int]  # number of missing values of each feature
@@ -135,9 +134,9 @@ def run(
     checked = checked and checked.with_copies(rows)
     learnt_from = rows if checked is None else checked.mended(rows)
     check_certifiable(plan, len(rows.classes))
-    contest = Contest.of(rows, plan, jobs)
-    on_fit = _Counter(on_step, contest.n_fits + OTHER_STEPS)
-    learnt = learn(learnt_from, plan, contest, on_fit)
+    models = models_of(rows, plan, jobs)
+    on_fit = _Counter(on_step, len(models) + OTHER_STEPS)
+    learnt = learn(learnt_from, plan, models, on_fit)
     choice, measured = learnt.choice, learnt.model
     held_out = HeldOut.of(measured, rows)
     certificate = certified(held_out, rows, plan)
@@ -149,8 +148,7 @@ def run(
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows, and judging their labels")
         model, judgement = refit(choice, learnt_from, plan, jobs)
-        q = right_labels(held_out, choice, rows, plan, certificate)
-        model = replace(model, sets=sets, right_labels=q, encoder=about.encoder)
+        model = replace(model, sets=sets, encoder=about.encoder)
     decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, decided)
     found = None
@@ -172,7 +170,7 @@ def run(
         row_names=rows.names,
         n_train=len(learnt_from.train),
         n_copies=rows.n_copies,
-        sure=_sure(held_out, model),
+        sure=float(held_out.known.h.max(1).mean()) if model.corrects else np.nan,
         set_size=0.0 if sets is None else float(sets.predict(held_out.known.softmax).sum(1).mean()),
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
@@ -187,19 +185,10 @@ def run(
             *reading.notes,
             *_on_the_table(frame, rows, plan, dependent),
             *learnt.warned,
-            *_on_choice(choice),
             *([found.note] if found and found.note else []),
             *about.last_notes,
         ],
     )
-
-
-def _sure(held_out: HeldOut, model: TableModel) -> float:
-    """Return the mean of q of the predicted class on the rows held out; NaN without q."""
-    if model.corrects:
-        return float(held_out.known.h.max(1).mean())
-    found = model.right_labels
-    return np.nan if found is None else float(found.probs(held_out.known.margins).max(1).mean())
 
 
 def _doubted(
@@ -237,17 +226,6 @@ def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[s
     if not rows.columns.width or not others:
         return []
     return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
-
-
-def _on_choice(choice: Choice) -> list[str]:
-    """Return notes on what the user can do for a better choice of model."""
-    edges = [choice.candidate.edge] if choice.candidate.edge else []
-    if choice.trial.model in BASELINES:
-        edges = [f"{choice.trial.name} was clearly more accurate on the same rows than our models, so it was chosen."]
-    if not choice.untried:
-        return edges
-    names = "; ".join(choice.untried)
-    return [*edges, f"There was no time to try these candidates, or to try them on more rows: {names}. See --budget."]
 
 
 class _Counter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgce._validation import check_beta, check_choice, expected, expected_share
-from mgce.desk.tables.candidates import AUTO, MODELS
+from mgce.desk.tables.choice import AUTO, NAMED
 from mgce.desk.tables.rows import Split
 
 METRICS = ("accuracy", "balanced")
@@ -15,18 +15,16 @@ METRICS = ("accuracy", "balanced")
 class FitPlan(Split):
     """The settings of :func:`mgce.desk.tables.fit.run`, which fits a classifier to a table.
 
-    The result depends only on these settings and the table, if `budget` is inf. Otherwise it also depends on the speed
-    of the processor.
+    The result depends only on these settings and the table.
 
     Attributes:
-        model: a key of :data:`~mgce.desk.tables.candidates.MODELS`, or "auto" to learn from corrected labels.
-        beta: loss parameter in [1, inf] of a `model` other than "auto"; None to choose it.
+        model: a key of :data:`~mgce.desk.tables.choice.NAMED`, or "auto" to learn from corrected labels.
+        beta: loss parameter in [1, inf] of a `model` other than "auto"; None for the default.
         noise_rate: the share of labels that are wrong: see :func:`mgce.certify`.
         noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
-        budget: seconds of processor time for choice and fit of the model: see :func:`mgce.desk.tables.choice.choose`.
-        metric: the measure by which the model is chosen and fitted: "accuracy" or "balanced". Balanced accuracy is the
+        metric: the measure by which the model is fitted: "accuracy" or "balanced". Balanced accuracy is the
             mean over labels of the accuracy on rows of one label. For it rows are weighted, so that all labels have
             equal weight.
     """
@@ -37,12 +35,11 @@ class FitPlan(Split):
     noise_type: str = "symmetric"
     coverage: float = 0.9
     delta: float = 0.05
-    budget: float = 60.0
     metric: str = "accuracy"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("model", self.model, (AUTO, *MODELS))
+        check_choice("model", self.model, (AUTO, *NAMED))
         check_choice("metric", self.metric, METRICS)
         if not 0 <= self.seed < 2**32:  # what NumPy's generators take
             raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
@@ -52,5 +49,3 @@ class FitPlan(Split):
                 raise ValueError(expected("model", "one with a beta, such as 'linear', where `beta` is given", AUTO))
         if not 0 < self.coverage < 1:
             raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))
-        if not self.budget > 0:
-            raise ValueError(expected("budget", "a positive number of seconds", self.budget))

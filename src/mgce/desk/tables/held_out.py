@@ -1,4 +1,4 @@
-"""Predict the held-out rows, and take from them the certificate, prediction sets, calibration errors and q."""
+"""Predict the held-out rows, and take from them the certificate, prediction sets, and calibration errors."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mgce.desk.tables.candidates import CORRECTION
-from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.model import Predictions, TableModel
 from mgce.desk.tables.rows import Rows
 from mgce.functional import minimax_probs
-from mgce.labels.right_labels import RightLabels, estimate_right_labels
 from mgce.metrics.evaluation import evaluate
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets, calibrate
 
 IntArray = NDArray[np.int64]
-RIGHT_ROWS = 10_000  # the most rows from which q is estimated: its few numbers are then known to a hundredth
 OF_ALL_ROWS = "the model, which learnt from all rows, is as sure of its classes as that of the training rows"
 DISTINCT = (
     "a row and its copies (equal in all features and the label, more often than by chance) count as one draw, and this "
@@ -93,28 +89,6 @@ def _noise_options_of_sets(plan: FitPlan) -> dict[str, Any]:
     if plan.noise_type == "any" and plan.noise_rate < 1 - plan.coverage:
         return {"noise_type": plan.noise_type, "noise_rate": plan.noise_rate}
     return {}
-
-
-def right_labels(
-    held_out: HeldOut, choice: Choice, rows: Rows, plan: FitPlan, certificate: RiskCertificate
-) -> RightLabels | None:
-    """Return the map from margins (logits) to q, the probabilities of the right label; None if none can be fitted.
-
-    The map is fitted to held-out rows; for a head, also to out-of-fold rows. A model fitted for the balanced metric
-    has no q, since its margins do not reflect how frequent classes are. One that corrects labels needs no map.
-    """
-    if plan.metric == "balanced" or choice.trial.model == CORRECTION:
-        return None
-    margins, target = held_out.known.margins, rows.target[rows.held_out]
-    others = choice.out_of_fold
-    if others is not None and others.margins.shape[1] == margins.shape[1]:
-        margins, target = np.concatenate([margins, others.margins]), np.concatenate([target, others.target])
-    if not len(target):  # no label of the rows held out is a class
-        return None
-    drawn = np.sort(np.random.default_rng(plan.seed).permutation(len(target))[:RIGHT_ROWS])
-    stated = plan.noise_rate > 0 and plan.noise_type == "symmetric"
-    rate = plan.noise_rate if stated and certificate.refuted is None else None
-    return estimate_right_labels(margins[drawn], target[drawn], None if rate is None else float(rate))
 
 
 def quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, Any]:

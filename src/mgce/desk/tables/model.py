@@ -18,7 +18,7 @@ from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._validation import check_choice, expected
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
-from mgce.desk.tables.rebuilt import build_classifier, build_right_labels, build_sets, build_transformer
+from mgce.desk.tables.rebuilt import build_classifier, build_sets, build_transformer
 from mgce.estimators.archive import OtherFormatError
 from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
@@ -26,7 +26,6 @@ from mgce.estimators.unbuilt import Node, read
 from mgce.features.card import Card
 from mgce.features.feature_files import MOST_WIDTH
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.labels.right_labels import RightLabels
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets
@@ -63,8 +62,8 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
         table_: `version`, of mgce; `kinds`, `target`, `id` and `formats`, as
             in :class:`~mgce.desk.columns.kinds.Columns`; `trained_rows`, a hash of each row that the model learnt
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
-            None; `sets` and `right_labels`, the prediction sets and what q follows from, or None; `width`, the
-            number of features of the column of embeddings, or 0; `encoder`, the card of their encoder, or None;
+            None; `sets`, the prediction sets, or None; `width`, the number of features of the column of embeddings,
+            or 0; `encoder`, the card of their encoder, or None;
             `corrects`, whether the model learnt from corrected labels.
     """
 
@@ -82,7 +81,6 @@ class TableModel:
     sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
     # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
     n_measured: int | None = None
-    right_labels: RightLabels | None = None  # how q follows from margins
     encoder: Card | None = None  # of the encoder that made the embeddings; None if it is not known, or there are none
     corrects: bool = False  # whether it learnt from corrected labels, so that all its probabilities are of right labels
 
@@ -115,7 +113,7 @@ class TableModel:
             return (
                 "q is the estimated probability of the right label: the model learnt from labels that it had corrected."
             )
-        return "" if self.right_labels is None else str(self.right_labels)
+        return ""
 
     def predict(self, selected: pd.DataFrame) -> Predictions:
         """Predict the classes of rows of features that :meth:`Columns.select` returned."""
@@ -124,8 +122,7 @@ class TableModel:
         f = np.asarray(classifier.decision_function(X), dtype=np.float64)
         f = f if f.ndim == 2 else np.stack([np.zeros_like(f), f], axis=1)
         h, p = (link_probs(link, f, self.beta) for link in (minimax_probs, worst_case_probs))
-        q = h if self.corrects else None if self.right_labels is None else self.right_labels.probs(f)
-        return Predictions(self.classes[f.argmax(1)], h, p, q, f)
+        return Predictions(self.classes[f.argmax(1)], h, p, h if self.corrects else None, f)
 
     def require_room(self, n: int) -> None:
         """Raise an error if n rows times the number of classes exceeds `TABLE_CELLS`, the limit for tables.
@@ -247,7 +244,6 @@ class TableModel:
             "trained_rows": self.trained_rows,
             "n_measured": self.n_measured,
             "sets": None if self.sets is None else asdict(self.sets),
-            "right_labels": None if self.right_labels is None else asdict(self.right_labels),
             "width": self.columns.width,
             "encoder": None if self.encoder is None else asdict(self.encoder),
             "corrects": self.corrects,
@@ -293,14 +289,13 @@ def _built(root: Node) -> TableModel:
     first = built.transform(made_up[:1])
     steps = [("columns", built), ("classifier", build_classifier(classifier, first.shape[1]))]
     trained = table["trained_rows"].array(np.uint64, None)
-    measured, sets, right, card = (table[name] for name in ("n_measured", "sets", "right_labels", "encoder"))
+    measured, sets, card = (table[name] for name in ("n_measured", "sets", "encoder"))
     model = TableModel(
         Pipeline(steps),
         columns,
         trained,
         table["version"].text(),
         n_measured=None if measured.tree is None else int(measured.number(1, len(trained))),
-        right_labels=None if right.tree is None else build_right_labels(right.data()),
         encoder=None if card.tree is None else Card.from_dict(card.data()),
         corrects=table["corrects"].plain() is True,
     )
@@ -344,35 +339,29 @@ def predictions_frame(
     *,
     every_class: bool,
     sets: bool = False,
-    clean: bool = False,
 ) -> pd.DataFrame:
-    """Return predictions as a table: name of the row, predicted class, and the probabilities h and p of that class.
+    """Return predictions as a table: name of the row, predicted class, and its probabilities q (if known), h and p.
 
     Args:
         model: the model that predicted.
         predictions: predictions for n rows.
         row_names: the name of each row; the name of the series heads the column.
-        every_class: add columns of h and p for every class.
+        every_class: add columns of the probabilities of every class.
         sets: add a column with the prediction set, its classes separated by vertical bars.
-        clean: add q, the probability of the right label.
 
     Raises:
-        ValueError: if `sets` or `clean` is true and the model has no sets or no q.
+        ValueError: if `sets` is true and the model has no sets.
     """
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
-    labels = [str(label) for label in predictions.label]
-    columns = {"prediction": labels, "h": predictions.h[predicted], "p": predictions.p[predicted]}
+    outputs = {"h": predictions.h, "p": predictions.p}
+    if predictions.q is not None:
+        outputs = {"q": predictions.q, **outputs}
+    columns: dict[str, Any] = {"prediction": [str(label) for label in predictions.label]}
+    columns |= {output: probs[predicted] for output, probs in outputs.items()}
     if sets:
         if model.sets is None:
             raise ValueError(expected("sets", "asked of a model with prediction sets; fit it anew", "one without"))
         columns["set"] = ["|".join(map(str, model.classes[row])) for row in model.sets.predict(predictions.softmax)]
-    outputs = {"h": predictions.h, "p": predictions.p}
-    if clean:
-        if predictions.q is None:
-            what = "asked of a model with them; fit it anew, for accuracy"
-            raise ValueError(expected("clean_probs", what, "one without"))
-        outputs["q"] = predictions.q
-        columns["q"] = predictions.q[predicted]
     if every_class:
         for output, probs in outputs.items():
             columns |= {f"{output}_{label}": probs[:, index] for index, label in enumerate(model.classes)}

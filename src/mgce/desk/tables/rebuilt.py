@@ -28,13 +28,11 @@ from mgce.estimators import (
     MGCEClassifier,
     MGCEEmbeddingClassifier,
     MGCEForestClassifier,
-    MGCEFourierClassifier,
     MGCEMLPClassifier,
 )
 from mgce.estimators.fourier_ridge import FourierRidge
 from mgce.estimators.trees import Trees
 from mgce.estimators.unbuilt import Node
-from mgce.labels.right_labels import RATES, SHARPNESS, RightLabels
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 
@@ -160,26 +158,6 @@ def build_sets(fields: dict[str, Any], n_classes: int) -> ConformalSets:
     return sets
 
 
-def build_right_labels(fields: dict[str, Any]) -> RightLabels:
-    """Build the calibration of the probabilities q of right labels from the content of a model file.
-
-    Raises:
-        ValueError: if the numbers do not fit such a calibration.
-    """
-    rates, sharpness, weights = (np.array(fields.pop(name), np.float64) for name in ("rates", "sharpness", "weights"))
-    found = RightLabels(tuple(rates.tolist()), tuple(sharpness.tolist()), tuple(weights.tolist()), **fields)
-    sound = [
-        rates.ndim == 1 and 0 < len(rates) <= RATES and rates.shape == sharpness.shape == weights.shape,
-        bool(((rates >= 0) & (rates < 1)).all() and ((sharpness >= SHARPNESS[0]) & (sharpness <= SHARPNESS[-1])).all()),
-        bool((weights >= 0).all() and abs(weights.sum() - 1) < 1e-9),
-        isinstance(found.stated, bool) and isinstance(found.n, int) and found.n > 0,
-        0 <= found.lower <= found.upper < 1,
-    ]
-    if not all(sound):
-        raise ValueError(expected("right_labels", "shares, factors and weights", sound))
-    return found
-
-
 def _named(item: Node) -> tuple[str, Node]:
     """Return the first two items of a tuple node: a name, and the node of an object."""
     name, part, *_ = item.items()
@@ -269,15 +247,6 @@ def _embedding(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.intercepts_ = node["intercepts_"].array(np.float32, len(classifier.coefs_), k)
 
 
-def _fourier(classifier: Any, node: Node, d: int, k: int) -> None:
-    classifier.random_weights_ = node["random_weights_"].array(np.float64, d, None)
-    m = classifier.random_weights_.shape[1]
-    classifier.random_offset_ = node["random_offset_"].array(np.float64, m)
-    classifier.means_ = node["means_"].array(np.float64, m)
-    classifier.linear_ = _fitted(MGCEClassifier, node["linear_"], m)
-    _linear(classifier.linear_, node["linear_"], m, k)
-
-
 def _mlp(classifier: Any, node: Node, d: int, k: int) -> None:
     weights, biases = node["coefs_"].items(), node["intercepts_"].items()
     if not 1 <= len(weights) == len(biases) <= LAYERS:
@@ -334,7 +303,6 @@ CLASSIFIERS: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
     "mgce.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
     "mgce.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
     "mgce.MGCEForestClassifier": (MGCEForestClassifier, _forest),
-    "mgce.MGCEFourierClassifier": (MGCEFourierClassifier, _fourier),
     "mgce.MGCEClassifier": (MGCEClassifier, _linear),
     "mgce.MGCEMLPClassifier": (MGCEMLPClassifier, _mlp),
     "mgce.LabelCorrectionClassifier": (lambda beta: LabelCorrectionClassifier(), _correction),

@@ -10,8 +10,7 @@ from mgce.desk.columns.numbers import PLAIN, TRUTH
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.desk.tables.annotator_report import annotator_section
 from mgce.desk.tables.calibration_report import calibration_section
-from mgce.desk.tables.candidates import BASELINES, CORRECTION, CORRECTIONS, HEADS, MODELS
-from mgce.desk.tables.choice import Choice, Trial
+from mgce.desk.tables.choice import CORRECTING, HEAD
 from mgce.desk.tables.class_report import class_sections, never_predicted
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
@@ -46,7 +45,6 @@ NO_BOUND_ON_ERRORS = (
     "a --noise-rate."
 )
 CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
-N_TRIALS = 12  # trials in the report, those on the most rows and with the highest accuracy first: one screen
 
 
 def page(
@@ -80,7 +78,7 @@ def page(
         **class_sections(fit),
         "Prediction sets": _sets(fit),
         "Calibration": calibration_section(fit),
-        "The choice of the model": _choice(fit),
+        "The model": _choice(fit),
         "The most suspect labels": _suspects(fit, n_suspects),
         "What was done": _done(fit, name, model_file, environment),
         "Limits": _limits(fit.plan),
@@ -256,44 +254,20 @@ def _sets(fit: TableFit) -> str:
     )
 
 
-def _description(choice: Choice) -> str:
-    """Return a clause that describes the chosen model."""
-    return f"the {(CORRECTIONS | MODELS | HEADS | BASELINES)[choice.trial.model]}"
-
-
 def _choice(fit: TableFit) -> str:
-    """Return HTML with the results of all tried models, and how one was chosen."""
+    """Return HTML that says what the model is, and how it was chosen if there were several."""
     choice = fit.choice
-    chosen = paragraph(f"Chosen: {choice.trial.name}, {_description(choice)}.")
-    words = (
-        f"Its accuracy was measured {choice.measured_on}. Labels that are wrong at random lower it."
-        if len(choice.trials) == 1
-        else f"Accuracies were measured {choice.measured_on}. Labels that are wrong at random lower all of them alike. "
-        "A model for comparison is chosen if it is clearly more accurate."
-        if any(trial.model == CORRECTION for trial in choice.trials)
-        else "All candidates were tried on few rows first, and then the best candidate of each model "
-        f"{choice.measured_on}. Labels that are wrong at random lower the accuracy of all candidates alike. A smaller "
-        "beta makes a model more robust to wrong labels; with infinity, its loss is cross-entropy."
-    )
-    rows = [
-        [trial.name + _remark(trial, choice), f"{trial.rows:,}", f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"]
-        for trial in choice.trials[:N_TRIALS]
-    ]
+    beta = "" if choice.name in CORRECTING else f", with beta {fit.model.beta:g}"
+    said = paragraph(f"{choice.name}: the {choice.description}{beta}.")
+    if len(choice.trials) < 2:
+        return said
     learnt = "given" if fit.findings is None else "mended by the review"
     caption = (
-        f"Accuracy against the labels as {learnt}, on the test rows of the cross-validation, and the processor time "
-        "that it took."
+        f"Share of the labels as {learnt} that were predicted by models that had not learnt them, and the processor "
+        "time of a fit. The best was chosen."
     )
-    return chosen + paragraph(words) + table(caption, ["model", "rows", "accuracy", "seconds"], rows)
-
-
-def _remark(trial: Trial, choice: Choice) -> str:
-    """Return a remark to print after a model's name: that the model was chosen, or why not."""
-    if trial == choice.trial:
-        return " (chosen)"
-    if trial.candidate is None:
-        return " (for comparison)"
-    return f" (not chosen: {trial.left_out})" if trial.left_out else ""
+    rows = [[trial.name, f"{trial.accuracy:.1%}", f"{trial.seconds:.1f}"] for trial in choice.trials]
+    return said + table(caption, ["model", "accuracy", "seconds"], rows)
 
 
 def _suspects(fit: TableFit, most: int) -> str:
@@ -303,7 +277,7 @@ def _suspects(fit: TableFit, most: int) -> str:
         "A forest and a kernel regression judge the label of each row, without having learnt it: trees whose sample "
         "lacks the row, and a regression that leaves it out."
     )
-    if fit.judgement.source in HEADS:
+    if fit.judgement.source == HEAD:
         judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
     look_wrong = "Rows whose label is more probably wrong than right, by the class that was given."
     if fit.consensus is not None:
@@ -341,10 +315,10 @@ def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, s
         "table": name,
         "target": f"{fit.plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
-        "model": f"{fit.choice.trial.name}: {_description(fit.choice)}",
+        "model": f"{fit.choice.name}: {fit.choice.description}",
         "file": model_file,
         "fitted to": which_model(fit),
-        "options": f"--model {fit.plan.model}, --budget {fit.plan.budget:g} (seconds)",
+        "options": f"--model {fit.plan.model}",
         "noise rate": f"{fit.plan.noise_rate}",
         "noise_type": fit.plan.noise_type,
         "delta": f"{fit.plan.delta:g}",

@@ -28,7 +28,7 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
             "formats": dict(fit.model.columns.formats),
             "left_out": columns_left_out(fit),
         },
-        "model": fit.choice.trial.name,
+        "model": fit.choice.name,
         "fitted_to": {"file": len(fit.model.trained_rows), "figures": fit.n_train, "certificate": fit.n_train},
         "checked": None if fit.findings is None else fit.findings.to_dict(),
         "compared_with": fit.given_label,
@@ -44,8 +44,7 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
         "wrong_labels": {"all": _share(fit)} | {name: _looks_wrong(fit, index) for index, name in enumerate(classes)},
         "annotators": None if fit.consensus is None else [asdict(one) for one in fit.consensus.annotators],
         "candidates": [
-            {"model": trial.name, "rows": trial.rows, "accuracy": trial.accuracy, "seconds": trial.seconds}
-            for trial in fit.choice.trials
+            {"model": trial.name, "accuracy": trial.accuracy, "seconds": trial.seconds} for trial in fit.choice.trials
         ],
         "dependence": [each.what for each in fit.dependence],
         "notes": [*fit.notes, *notes],
@@ -53,18 +52,8 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _right_labels(fit: TableFit) -> dict[str, Any] | None:
-    """Return what q, the probabilities of the right label, are estimated from, and an accuracy estimated from q."""
-    found = fit.model.right_labels
-    if found is None:
-        return {"accuracy": fit.sure, "says": fit.model.about_q} if fit.model.corrects else None
-    return {
-        "noise_rate": found.noise_rate,
-        "lower": found.lower,
-        "upper": found.upper,
-        "told": found.is_told,
-        "accuracy": fit.sure,
-        "says": str(found),
-    }
+    """Return the accuracy against right labels that q says, and what q is."""
+    return {"accuracy": fit.sure, "says": fit.model.about_q} if fit.model.corrects else None
 
 
 def columns_left_out(fit: TableFit) -> dict[str, str]:
