@@ -1,6 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 
+from mgce import find_suspects
+from mgce.desk.tables.fit import FitPlan, run
+from mgce.estimators import LabelCorrectionClassifier, suspects
 from mgce.labels import correction, doubtful, find_consensus
 from mgce.labels.correction import correct
 from mgce.labels.doubtful import doubtful_labels
@@ -105,3 +109,84 @@ def test_a_consensus_ranks_rows_alike_whatever_a_model_says_of_them():
     sure = others.wrong < doubtful.CERTAIN
     assert ((others.suggestion == others.target) == sure).all()
     assert others.source == "annotators" and others.share is None
+
+
+def by_features(P, X, given, monkeypatch):
+    monkeypatch.setattr(suspects, "MGCEEmbeddingClassifier", lambda random_state: Said(P))
+    return find_suspects(X, given)
+
+
+def by_a_loop(P, X, given, monkeypatch):
+    return find_suspects(lambda train, rows: P[rows], given, random_state=0)
+
+
+def by_a_table(kind):
+    """Judge a table of numbers, of text, or of features of pictures, whose models say P out of fold."""
+
+    def judged(P, X, given, monkeypatch):
+        words = [
+            f"{'high' if row[0] > 1 else 'low'} {'wide' if row[1] > 1 else 'narrow'} w{i}" for i, row in enumerate(X)
+        ]
+        columns = {
+            "numbers": {f"x{i}": X[:, i] for i in range(4)},
+            "text": {"text": words},
+            "pictures": {"v": X.tolist()},
+        }
+        monkeypatch.setattr("mgce.desk.tables.judging.completed", lambda known, rows, n, predict: P)
+        for name, few in {"n_estimators": 5, "n_components": 20}.items():
+            monkeypatch.setitem(LabelCorrectionClassifier.__init__.__kwdefaults__, name, few)
+        frame = pd.DataFrame(columns[kind]).assign(label=np.array([*"pqr"])[given])
+        fit = run(frame, FitPlan("label", text=("text",) if kind == "text" else ()))
+        assert fit.judgement.source == ("head" if kind == "pictures" else "correction") and not fit.n_copies
+        return fit.judgement
+
+    return judged
+
+
+class Said:
+    """A classifier of which the probabilities out of fold are given."""
+
+    def __init__(self, probs):
+        self.oof_proba_ = probs
+
+    def fit(self, X, y):
+        return self
+
+
+WAYS = {
+    "probabilities": lambda P, X, given, monkeypatch: find_suspects(P, given, given="probs"),
+    "features": by_features,
+    "a loop": by_a_loop,
+    **{kind: by_a_table(kind) for kind in ("numbers", "text", "pictures")},
+}
+
+
+@pytest.fixture(scope="module")
+def unlearnt():
+    """Probabilities out of fold of three classes, rows that they are of, and their given labels."""
+    rng = np.random.default_rng(0)
+    right = rng.integers(3, size=200)
+    given = np.where(rng.random(200) < 0.25, (right + rng.integers(1, 3, 200)) % 3, right)
+    P = 0.6 * np.eye(3)[right] + 0.4 * rng.dirichlet(np.ones(3), 200)
+    return P, rng.normal(size=(200, 4)) + 2 * np.eye(4)[right], given
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_that_ranks_labels_says_the_same_of_the_same_probabilities(way, unlearnt, monkeypatch):
+    P, X, given = unlearnt
+    found, wanted = WAYS[way](P, X, given, monkeypatch), doubtful_labels(P, given, X=X)
+    np.testing.assert_allclose(found.wrong, wanted.wrong, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(found.order, wanted.order)
+    np.testing.assert_array_equal(found.suggestion, wanted.suggestion)
+    assert found.is_issue.sum() == wanted.is_issue.sum() > 10 and found.share == wanted.share
+
+
+def test_several_labels_a_row_are_ranked_in_the_same_order(unlearnt):
+    """A consensus states the probability itself, without the factor for few rows."""
+    P, X, given = unlearnt
+    wanted, posterior = doubtful_labels(P, given, X=X), correct(P, given)
+    found = wanted.as_consensus(posterior.probs, wanted.rank)
+    np.testing.assert_array_equal(found.order, wanted.order)
+    np.testing.assert_allclose(found.wrong * 200 / 300, wanted.wrong, atol=1e-9)
+    assert not posterior.by_class
+    np.testing.assert_array_equal(found.suggestion[found.is_issue], wanted.suggestion[found.is_issue])

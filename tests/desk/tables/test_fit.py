@@ -11,9 +11,10 @@ from mgce import certify
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import OF_ALL_ROWS
 from mgce.desk.tables.model import TableModel
-from mgce.desk.tables.report import headline, page, which_model
+from mgce.desk.tables.report import headline, page, which_model, wrong_labels
 from mgce.desk.tables.rows import split_rows
 from mgce.desk.tables.summary import summary
+from mgce.desk.tables.suspects_report import when_to_stop
 from mgce.estimators import MGCEClassifier
 
 PLAN = FitPlan("y", model="linear", beta=1.4)
@@ -280,3 +281,18 @@ def test_a_wide_table_of_numbers_has_the_head_among_its_candidates(tmp_path):
     np.testing.assert_array_equal(TableModel.load(path).predict(selected).label, fit.model.predict(selected).label)
     wrong = fit.judgement.wrong
     assert wrong[given != right].min() > np.median(wrong[given == right])
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_of_right_labels_whose_classes_overlap_nothing_false_is_said(k):
+    """The labels are drawn by chance from the features, so that a third or more differ from the most probable class."""
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(300, 4))
+    right = (X[:, :k] + rng.gumbel(size=(300, k))).argmax(1)
+    fit = run(pd.DataFrame(X).add_prefix("x").assign(label=[f"c{label}" for label in right]), FitPlan("label"))
+    judged = fit.judgement
+    assert judged.share.lower == 0 and judged.wrong.max() < 0.9
+    assert judged.is_issue.mean() < judged.share.disagreement / 2
+    said = when_to_stop(fit)
+    assert "Where classes overlap it may be none." in said if judged.is_issue.any() else said.startswith("No label")
+    assert "expects" in said and f"Of the {judged.share.n:,} labels, 0.0% to " in wrong_labels(fit)

@@ -178,15 +178,29 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
 def test_the_reader_is_told_when_to_stop_reviewing(fit):
     """By the number that is expected to be wrong, which may be far smaller: nobody is told to change all of them."""
     rows = np.flatnonzero(fit.judgement.is_distinct)[:3]
-    for chances, said in (
-        ([0.9, 0.6, 0.5], "2 labels are more likely wrong than right, by an estimate that expects 2 of them to be"),
-        ([0.51, 0.4, 0.4], "1 label is more likely wrong than right, by an estimate that expects 1 of them to be"),
-        ([0.5, 0.4, 0.4], "No label is more likely wrong than right: you can stop reviewing suspects, and use the"),
+    n = int(fit.judgement.is_distinct.sum())
+    for chances, said, others in (
+        (
+            [0.9, 0.6, 0.3],
+            "2 labels are more likely wrong than right, by an estimate that expects 2 of",
+            f"0 of the other {n - 2}.",
+        ),
+        (
+            [0.51, 0.4, 0.4],
+            "1 label is more likely wrong than right, by an estimate that expects 1 of",
+            f"1 of the other {n - 1}.",
+        ),
+        (
+            [0.5, 0.4, 0.4],
+            "No label is more likely wrong than right: you can stop",
+            "The estimate expects 1 of the labels",
+        ),
     ):
         wrong = np.zeros_like(fit.judgement.wrong)
         wrong[rows] = chances
         told = replace(fit, judgement=replace(fit.judgement, wrong=wrong, is_issue=wrong > 0.5))
-        assert when_to_stop(told).startswith(said) and terminal_steps(told, {})[0] == when_to_stop(told)
+        assert when_to_stop(told).startswith(said) and others in when_to_stop(told)
+        assert terminal_steps(told, {})[0] == when_to_stop(told)
         assert said in fit_report.page(told, "t.csv", "m", {}).decode()
 
 
