@@ -291,7 +291,7 @@ def test_of_right_labels_whose_classes_overlap_nothing_false_is_said(k):
     right = (X[:, :k] + rng.gumbel(size=(300, k))).argmax(1)
     fit = run(pd.DataFrame(X).add_prefix("x").assign(label=[f"c{label}" for label in right]), FitPlan("label"))
     judged = fit.judgement
-    assert judged.share.lower == 0 and judged.wrong.max() < 0.9
+    assert judged.wrong.max() < 0.9
     assert judged.is_issue.mean() < judged.share.disagreement / 2
     said = when_to_stop(fit)
     assert "Where classes overlap it may be none." in said if judged.is_issue.any() else said.startswith("No label")

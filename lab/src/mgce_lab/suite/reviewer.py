@@ -34,7 +34,8 @@ FIRST = 10  # suspects whose stated probability is kept
 
 def reviewed(X: Any, given: Any, right: Any, seed: int = 0) -> list[dict[str, float]]:
     """Review rows until nothing is asked for; return what each round says and finds, and what it leaves."""
-    labels, is_checked, rounds = given.copy(), np.zeros(len(given), bool), []
+    labels, is_checked = given.copy(), np.zeros(len(given), bool)
+    rounds: list[dict[str, float]] = []
     while len(rounds) < ROUNDS:
         with one_blas_thread(), one_torch_thread():
             model = LabelCorrectionClassifier(random_state=seed).fit(X, labels)

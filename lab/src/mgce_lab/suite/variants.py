@@ -162,6 +162,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder of the files of `mgce_lab.suite.cache`")
     parser.add_argument("--data", type=Path, help="folder of the two archives, for --refit")
     parser.add_argument("--refit", action="store_true", help="try the constants of the model too")
+    parser.add_argument("--every", type=int, default=1, help="of --refit: take every so manyth table")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # of classes too rare for the folds
     records = json.loads(FILE.read_text()) if FILE.exists() else {}
@@ -171,7 +172,9 @@ def main() -> None:
             by_table.setdefault(cell.table, []).append(cell)
     records |= {"ranking": scores(RANKING, by_table, precision), "stated": scores(STATED, by_table, said)}
     if options.refit:
-        cells = {name: [drawn(TABLES[name](options.data), 300, "symmetric", 0.4, 0)] for name in CHOOSING}
+        cells = {
+            name: [drawn(TABLES[name](options.data), 300, "symmetric", 0.4, 0)] for name in CHOOSING[:: options.every]
+        }
         records["model"] = scores(MODEL, cells, accuracy)
     FILE.write_text(json.dumps(records) + "\n")
     print(render(records))
