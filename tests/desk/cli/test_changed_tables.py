@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mgce._column_types import texts
-from mgce.desk.cli.fit_files import Change, changed_table
+from mgce.desk.cli.fit_files import Change, Origin, changed_table
 from mgce.desk.files.table_files import read_frame
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_parquet
@@ -35,9 +35,8 @@ def changed(frame, path, labels):
     """Write a table, read it, change labels, and return the table that is read back."""
     path.write_bytes(to_parquet(frame))
     out = path.with_name("out.parquet")
-    content, _ = changed_table(
-        path, read_frame(path, "table"), Change([4], labels, "y"), out, TextFormat(), formulas=False
-    )
+    origin = Origin(path, TextFormat())
+    content, _ = changed_table(origin, read_frame(path, "table"), Change([4], labels, "y"), out, formulas=False)
     out.write_bytes(content)
     return read_frame(out, "table")
 

@@ -24,7 +24,20 @@ OF_FOLDERS = {"data_dir", "out_dir", "runs"}
 TEXTS_OF_FILES = {"checked", "checked_again", "embeddings", "encoder"}
 TEXTS = {
     *("target", "label_columns", "beta", "model", "metric", "noise_rate", "noise_type", "id", "drop", "text"),
-    *("category", "groups", "time", "sep", "decimal", "encoding", "sheet", "image", "device", "column", "shard"),
+    *(
+        "category",
+        "groups",
+        "time",
+        "sep",
+        "decimal",
+        "encoding",
+        "sheet",
+        "header",
+        "image",
+        "device",
+        "column",
+        "shard",
+    ),
     *("prediction", "bounds", "by", "dataset", "methods", "betas", "trims", "protocol", "precision", "name", "stem"),
     *("backend", "scheduler"),
 }

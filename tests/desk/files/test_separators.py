@@ -3,10 +3,10 @@ import itertools
 import pandas as pd
 import pytest
 
+from mgce.desk.files.changed_files import changed_text
 from mgce.desk.files.separators import SEPARATORS, division
 from mgce.desk.files.table_files import read_frame
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.files.written_tables import text_changed
 
 NAMES = {  # first names that hold other separators or line breaks, quoted as RFC 4180 has it where they must be
     "plain": "a",
@@ -56,7 +56,7 @@ def test_the_line_for_excel_is_no_row_and_stays_in_the_file(tmp_path, line):
     path = tmp_path / "t.csv"
     path.write_text(f"{line}\na;b\n1;x\n2;y\n")
     assert read_frame(path, "table").to_dict("list") == {"a": [1, 2], "b": ["x", "y"]}
-    assert text_changed(path, TextFormat(), [0]).decode() == f"{line}\na;b\n2;y\n"
+    assert changed_text(path.read_bytes(), TextFormat(), [0]).decode() == f"{line}\na;b\n2;y\n"
 
 
 def test_a_column_called_sep_is_a_column(tmp_path):

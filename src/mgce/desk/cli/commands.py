@@ -51,6 +51,7 @@ PANELS = {
         "decimal",
         "encoding",
         "sheet",
+        "header",
     ),
     "The encoder": ("encoder", "batch", "half", "shard"),
     "Where and how it runs": ("threads", "device"),

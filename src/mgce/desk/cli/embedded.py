@@ -22,6 +22,7 @@ from mgce.desk.encoders.embedding import embed, unread_pictures
 from mgce.desk.encoders.encoder import Encoder
 from mgce.desk.encoders.inputs import Inputs, pictures_in
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
+from mgce.desk.files.layout import Names
 from mgce.desk.files.reading import Reading, cells_with_line_breaks
 from mgce.desk.files.table_files import accounted, read_accounted
 from mgce.desk.files.text_tables import TextFormat
@@ -253,7 +254,9 @@ def read_new(
     if width and embeddings is None and table.suffix.lower() in (NPY, NPZ, SAFETENSORS):
         return _of_features(read_features(table, "table"), fitted)
     # Before the embeddings are there, the table need not have their column.
-    frame, reading = read_accounted(table, "table", text=text, classes=classes, form=form)
+    columns = fitted.columns
+    names = Names([*columns.kinds, *classes], form.header, columns.target)
+    frame, reading = read_accounted(table, "table", text=text, classes=classes, form=form, names=names)
     if not width or (embeddings is None and fitted.columns.embedding in frame.columns):
         return Source(frame, reading, id)
     if embeddings is None and table.suffix.lower() == PARQUET:

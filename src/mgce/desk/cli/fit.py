@@ -27,7 +27,7 @@ from mgce.desk.cli.embedded import (
     read_folder,
     read_source,
 )
-from mgce.desk.cli.fit_files import FitFiles
+from mgce.desk.cli.fit_files import FitFiles, Origin
 from mgce.desk.cli.fit_options import Given, Labels, Settings, Written
 from mgce.desk.cli.option_groups import grouped, typed
 from mgce.desk.cli.outputs import terminal, write_json
@@ -146,7 +146,7 @@ def fit(
     plan = settings.plan(target_of(target, several, read.is_folder and labels.target_file is None))
     reviewed = () if checked is None else parse_names(checked)
     files = FitFiles.of(written, table, several is not None, read.is_folder)
-    files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)])
+    files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)], read.labels_file)
     written.check(reviewed)
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
@@ -170,7 +170,8 @@ def fit(
         steps = next_steps(result, str(table), str(files.model), reviewed, words)
         contents = files.contents(result, table.name, written.suspects, steps, labelled)
     write_files(files.model.parent, contents)
-    marked = files.write_changed(result, source.frame, read.labels_file, form, formulas=written.formulas)
+    origin = Origin(read.labels_file, form, source.reading)
+    marked = files.write_changed(result, source.frame, origin, formulas=written.formulas)
     facts = {"headline": report.headline(result), "table": table.name, "files": [*contents]}
     write_json(written.json_file, {**facts, **summary(result, marked)})
     print_fit(console, result, steps, marked)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from mgce._column_types import cells_of, texts
@@ -16,9 +17,11 @@ from mgce.desk.cli.fit_options import Written
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
 from mgce.desk.encoders.pictures import thumbnail
-from mgce.desk.files.table_files import is_text_file, table_name
+from mgce.desk.files.changed_files import changed_text, changed_workbook
+from mgce.desk.files.reading import Reading
+from mgce.desk.files.table_files import content_of, is_like, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.files.written_tables import text_changed, to_csv, to_table_file
+from mgce.desk.files.written_tables import to_csv, to_table_file
 from mgce.desk.review.suspect_file import PICTURE, check_overwritten
 from mgce.desk.tables import report
 from mgce.desk.tables.annotations import Annotated
@@ -33,28 +36,69 @@ class Change(NamedTuple):
     rows: Collection[int]
     labels: Mapping[int, str]
     target: str
+    mends: bool = False  # whether rows may stay without a label, where none can be removed and all else stay
+
+
+class Origin(NamedTuple):
+    """Where a table is from: its file, the format that was asked for, and how it was read."""
+
+    table: Path
+    form: TextFormat
+    reading: Reading | None = None
 
 
 def changed_table(
-    table: Path, frame: pd.DataFrame, change: Change, out: Path, form: TextFormat, *, formulas: bool
+    origin: Origin, frame: pd.DataFrame, change: Change, out: Path, *, formulas: bool
 ) -> tuple[bytes, list[str]]:
     """Return a file's content: the table with some rows removed and some labels changed.
 
-    Also return a note if an apostrophe was put before formulas. If the table was read from a text file that can be read
-    again, all other cells stay exactly as written in that file.
+    Also return notes. A file of the format of the table's own is that file with other labels: all else stays as it is.
     """
+    table, form, reading = origin
+    if reading is not None and is_like(out, table):
+        form = replace(form, header=reading.header)
+        if is_text_file(table):
+            labels, content = (change.target, change.labels), content_of(table)
+            as_they_are = changed_text(content, form, change.rows, labels)
+            if change.mends or formulas:
+                return as_they_are, []
+            safe = changed_text(content, form, change.rows, labels, formulas=False)
+            return safe, _on_formulas(out) if safe != as_they_are else []
+        if change.mends:
+            return _changed_workbook(origin, frame, change, out)
+    changed = _changed_frame(frame, change)
     if out.suffix.lower() != ".csv":
-        return to_table_file(_changed_frame(frame, change), out, sheet=form.sheet), []
-    if table.is_dir() or not is_text_file(table):
-        changed = _changed_frame(frame, change)
-        as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
-    else:
-        labels = change.target, change.labels
-        as_they_are, safe = (text_changed(table, form, change.rows, labels, formulas=raw) for raw in (True, False))
+        return to_table_file(changed, out, sheet=form.sheet), []
+    as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
     if formulas or safe == as_they_are:
         return as_they_are, []
+    return safe, _on_formulas(out)
+
+
+def _on_formulas(out: Path) -> list[str]:
     what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
-    return safe, [f"In {out}, {what}. --formulas leaves them as they are."]
+    return [f"In {out}, {what}. --formulas leaves them as they are."]
+
+
+def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: Path) -> tuple[bytes, list[str]]:
+    """Return the Excel file of a table with other labels; rows that were dropped stay without a label."""
+    assert origin.reading is not None
+    labels = {**change.labels, **dict.fromkeys(change.rows, "")}
+    rows = np.array([*labels], dtype=np.int64)
+    lines = origin.reading.spreadsheet_lines(rows)
+    assert lines is not None  # a sheet has lines
+    cells = dict(zip(lines.tolist(), labels.values(), strict=True))
+    place = frame.columns.tolist().index(change.target) + 1
+    content, formulas = changed_workbook(content_of(origin.table), origin.form.sheet, place, cells)
+    notes = []
+    if change.rows:
+        notes.append(f"In {out}, dropped rows stay in their place, without a label ({len(change.rows):,}).")
+    if formulas:
+        notes.append(
+            f"In {out}, {len(formulas):,} labels are formulas, which stay as they are: mend them in Excel (row "
+            f"{formulas[0]}, for one)."
+        )
+    return content, notes
 
 
 def _changed_frame(frame: pd.DataFrame, change: Change) -> pd.DataFrame:
@@ -135,12 +179,13 @@ class FitFiles:
         """The paths of the files beside the model that every fit to such a table writes."""
         return [self.report, self.suspects, *[self.consensus] * self.several, *[self.features] * self.of_pictures]
 
-    def check(self, json_file: Path | None, read: Iterable[Path | None]) -> None:
+    def check(self, json_file: Path | None, read: Iterable[Path | None], table: Path) -> None:
         """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input.
 
         Args:
             json_file: the file for the results as JSON, if there is one.
             read: the files that the command reads; None for an option that was left out.
+            table: the file of the table.
         """
         changed = {"cleaned": self.cleaned, "mended": self.mended}
         check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`
@@ -148,7 +193,7 @@ class FitFiles:
         check_overwritten("out", self.suspects)
         for option, path in changed.items():
             if path is not None:
-                check_table(option, path)
+                check_table(option, path, table)
 
     def contents(
         self,
@@ -168,22 +213,19 @@ class FitFiles:
             self.suspects.name: suspects_csv(result.judgement, result.row_names, result.listing),
         }
 
-    def write_changed(
-        self, result: TableFit, frame: pd.DataFrame, table: Path, form: TextFormat, *, formulas: bool
-    ) -> list[str]:
+    def write_changed(self, result: TableFit, frame: pd.DataFrame, origin: Origin, *, formulas: bool) -> list[str]:
         """Write the changed tables, and return notes on their cells.
 
         Args:
             result: the fit.
             frame: the table that was read.
-            table: the file of the table.
-            form: of a text file.
+            origin: where the table is from.
             formulas: whether to write cells as they are, even if a spreadsheet would run them.
         """
         notes = []
         for path, change in self._changed(result):
             cells = frame.drop(columns=[COLUMN, PICTURE], errors="ignore")
-            content, marked = changed_table(table, cells, change, path, form, formulas=formulas)
+            content, marked = changed_table(origin, cells, change, path, formulas=formulas)
             write_files(path.parent, {path.name: content})
             notes += marked
         return notes
@@ -197,7 +239,7 @@ class FitFiles:
             wrong = result.row_names.index[result.judgement.is_issue].tolist()
             changed.append((self.cleaned, Change(sorted({*wrong, *dropped}), labels, target)))
         if self.mended is not None:
-            changed.append((self.mended, Change(dropped, labels, target)))
+            changed.append((self.mended, Change(dropped, labels, target, mends=True)))
         return changed
 
     def __str__(self) -> str:

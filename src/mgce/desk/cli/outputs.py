@@ -14,6 +14,7 @@ from mgce._files import to_json, write_files
 from mgce._validation import expected
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.files.excel_files import check_excel
+from mgce.desk.files.table_files import is_like
 
 STDOUT = Path("-")
 Json = Annotated[
@@ -66,17 +67,18 @@ def _identity(path: Path) -> object:
     return found.st_dev, found.st_ino
 
 
-def check_table(option: str, path: Path) -> None:
+def check_table(option: str, path: Path, like: Path | None = None) -> None:
     """Raise an error unless the name of an output table ends in .csv, .xlsx or .parquet, the formats that are written.
 
     Args:
         option: name of the option, for errors.
         path: the file to write.
+        like: a table whose file is written again with other cells, so that its format will do too.
 
     Raises:
         ValueError: if the file name ends otherwise, or in .xlsx and the library for Excel files is not installed.
     """
-    if path.suffix.lower() not in (".csv", ".xlsx", ".parquet"):
+    if path.suffix.lower() not in (".csv", ".xlsx", ".parquet") and not (like and is_like(path, like)):
         raise ValueError(expected(option, "the path of a .csv, .xlsx or .parquet file", str(path)))
     if path.suffix.lower() == ".xlsx":
         check_excel(option)

@@ -33,6 +33,9 @@ class Form(TextFormat):
     decimal: Annotated[str, typer.Option(help="Decimal separator of numbers.")] = "."
     encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")] = "utf-8"
     sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")] = None
+    header: Annotated[
+        int | None, typer.Option(help="Row with the names of the columns, from 1 [the row with --target].")
+    ] = None
 
 
 Drop = Annotated[str | None, typer.Option(help="Columns that are no features, separated by commas.")]

@@ -62,30 +62,43 @@ class Workbook:
 
     def sheet(self, title: str) -> Sheet:
         """Return the cells of a sheet."""
-        cells = Cells(title, self.size, self._texts(), Dates(self._formats(), self._since_1904))
-        with self._archive.open(self._paths[title]) as file:
-            cells.read(file)
+        cells = self.cells(title, Cells)
         for number in [number for number, row in cells.sheet.rows.items() if not row]:
             del cells.sheet.rows[number]
         cells.sheet.rows = dict(sorted(cells.sheet.rows.items()))
         self.size.add(CELL * len(cells.sheet.rows) * cells.sheet.width)
         return cells.sheet
 
-    def fill_merged(self, sheet: Sheet) -> tuple[int, list[Range]]:
+    def path(self, title: str) -> str:
+        """Return the name of the part of the file that holds a sheet."""
+        return self._paths[title]
+
+    def cells(self, title: str, kind: Callable[..., Cells]) -> Cells:
+        """Return what reads the cells of a sheet, after it has read them."""
+        cells = kind(title, self.size, self._texts(), Dates(self._formats(), self._since_1904))
+        with self._archive.open(self._paths[title]) as file:
+            cells.read(file)
+        return cells
+
+    def fill_merged(self, sheet: Sheet, header: int) -> tuple[int, list[Range]]:
         """Copy the value of each range of merged cells to those of its cells that have none.
 
         A file stores the value in the first cell only. Ranges in the row of column names stay as they are: two columns
         may not have one name. Rows without a value of their own stay blank.
+
+        Args:
+            sheet: the sheet.
+            header: the number of the row of names.
 
         Returns:
             The number of ranges of which a cell was filled, and the ranges in the row of names.
         """
         numbers, width, filled, names = [*sheet.rows], sheet.width, 0, []
         for first, left, last, right in sheet.merged:
-            if numbers and first <= numbers[0] <= last:
+            if numbers and first <= header <= last and right > left:
                 names.append((first, left, last, right))
             anchor = sheet.rows.get(first, ())
-            if not numbers or first <= numbers[0] or len(anchor) < left or anchor[left - 1] is None:
+            if not numbers or first <= header or len(anchor) < left or anchor[left - 1] is None:
                 continue
             begin, end = bisect_left(numbers, first), bisect_right(numbers, last)
             places = range(left - 1, min(right, width))

@@ -14,13 +14,21 @@ from mgce._text import printable
 from mgce._validation import listed, unknown_name
 from mgce.desk.files.excel_sheets import Workbook
 from mgce.desk.files.excel_xml import Range, Sheet, column_letters
+from mgce.desk.files.layout import (
+    FIRST_ROWS,
+    Asked,
+    AskedError,
+    Names,
+    around,
+    header_error,
+    names_at,
+    place_of_names,
+    rows_of_table,
+    title_of,
+)
 
 # What Excel shows in place of a value that it cannot compute, as a text.
 EXCEL_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#SPILL!", "#CALC!")
-
-
-class SheetError(ValueError):
-    """The error for a requested sheet of an Excel file that does not exist."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +41,29 @@ class SheetTable:
     notes: list[str]
     others: str  # a sentence that names the sheet that was read and the others; "" if there are no others
     rows_before_blank: tuple[int, ...]  # as `Reading` has them
+    header: int  # the number of the row of names
 
 
-def sheet_table(content: io.BytesIO, stored: int, file: str, asked: str | None, missing: Collection[str]) -> SheetTable:
-    """Read a sheet whose first row with a value holds the names of the columns.
-
-    Args:
-        content: the Excel file.
-        stored: its size on disk.
-        file: its name, for errors.
-        asked: the name of the sheet; None for the first that Excel shows.
-        missing: texts that stand for a missing value.
-    """
-    book = Workbook(content, stored)
-    title = asked or book.first
+def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
+    """Read the table in a sheet: the sheet that was asked for, or the first that Excel shows."""
+    book = Workbook(content, asked.stored)
+    title = asked.sheet or book.first
     if title not in book.sheets:
-        raise SheetError(unknown_name("sheet", f"a sheet of {file}", asked, book.sheets))
+        raise AskedError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, book.sheets))
     sheet = book.sheet(title)
-    filled, in_names = book.fill_merged(sheet)
-    numbers, rows = [*sheet.rows], [*sheet.rows.values()]
-    header, cells = (rows[0] if rows else []), rows[1:]
-    written = ["" if name is None else str(name) for name in (*header, *[None] * (sheet.width - len(header)))]
+    place = _place(sheet, asked.names)
+    header, *numbers = [*sheet.rows][place:] or [1]
+    filled, in_names = book.fill_merged(sheet, header)
+    every = [*sheet.rows.values()]
+    written = names_at(every, place) if every else []
+    written += [""] * (sheet.width - len(written))
+    n = len(numbers) if asked.names.label is None else rows_of_table(every[place + 1 :], written, asked.names.label)
+    cells, below = every[place + 1 :][:n], every[place + 1 + n :]
+    told = around(header, title_of(every[:place]), len(below), title_of(below))
+    blank = [*_blank(sheet)]
+    for number in [*[*sheet.rows][:place], *numbers[n:]]:
+        del sheet.rows[number]
+    del numbers[n:]
     columns: dict[str, list[Any]] = {}
     for place, name in enumerate(written):
         key = name or f"Unnamed: {place}"
@@ -61,13 +71,26 @@ def sheet_table(content: io.BytesIO, stored: int, file: str, asked: str | None, 
             key += "'"
         columns[key] = [row[place] if place < len(row) else None for row in cells]
     others = _other_sheets(title, book.sheets)
-    notes = [others] if others and asked is None else []
-    notes += map(printable, (*_blank(sheet), *_hidden(sheet), *_merged(sheet, filled, in_names)))
-    notes += map(printable, (*_without_value(sheet, columns), *_texts_among_dates(columns, missing)))
+    notes = [others] if others and asked.sheet is None else []
+    notes += map(printable, (*told, *blank, *_hidden(sheet), *_merged(sheet, filled, in_names)))
+    notes += map(printable, (*_without_value(sheet, columns), *_texts_among_dates(columns, asked.missing)))
     # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
-    above = [number - row - 2 for row, number in enumerate(numbers[1:])]
+    above = [number - row - 2 for row, number in enumerate(numbers)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
-    return SheetTable(title, written, columns, notes, others, before)
+    return SheetTable(title, written, columns, notes, others, before, header)
+
+
+def _place(sheet: Sheet, asked: Names) -> int:
+    """Return which of the rows with a value has the names.
+
+    Raises:
+        AskedError: if the row that was asked for has no value.
+    """
+    if asked.row is None:
+        return place_of_names([*sheet.rows.values()][:FIRST_ROWS], asked.wanted)
+    if asked.row not in sheet.rows:
+        raise header_error(asked.row)
+    return [*sheet.rows].index(asked.row)
 
 
 def _other_sheets(title: str, names: list[str]) -> str:

@@ -76,6 +76,12 @@ class _Xml:
 
     def __init__(self, size: TableSize) -> None:
         self.size = size
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+
+    @property
+    def byte(self) -> int:
+        """The number of bytes before the tag that is handled."""
+        return self._parser.CurrentByteIndex
 
     def start(self, tag: str, values: dict[str, str]) -> None:
         """Handle the beginning of an element."""
@@ -88,7 +94,7 @@ class _Xml:
 
     def read(self, file: IO[bytes]) -> None:
         """Read the part to its end."""
-        parser = expat.ParserCreate(namespace_separator=" ")
+        parser = self._parser
         parser.buffer_text, parser.buffer_size = True, CHUNK
         tags: dict[str, str] = {}  # an element's name without its namespace
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce.desk.files.separators import Division, text_lines
+from mgce.desk.files.separators import Division, long_cells, text_lines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,12 +24,14 @@ LINE_BREAK = r"\r\n|\r|\n"
 
 @dataclass(frozen=True)
 class Lines:
-    """Counts of a text file's lines by content: `excel`, `names`, `rows`, `blank` and `in_cells`, with sum `total`."""
+    """Counts of a text file's lines by content; all but `total`, which is their sum, and those of cells and rows."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1
+    above: int  # lines above the names, such as a title
     names: int  # lines that hold the column names: more than one if a name holds a line break
     rows: int
+    below: int  # lines below the table, such as totals
     blank: int
     in_cells: int  # lines that begin inside a cell, after a line break in it
     broken_cells: int  # cells that hold line breaks
@@ -52,6 +55,7 @@ class Reading:
     sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
     # Blank lines of a file with lines, by the number of rows before each; None for Parquet.
     rows_before_blank: tuple[int, ...] | None = None
+    header: int | None = None  # the number of the row of names in a spreadsheet; None for a file without such a row
 
     @property
     def notes(self) -> list[str]:
@@ -69,12 +73,14 @@ class Reading:
             *([f"{self.lines.in_cells:,} inside cells"] if self.lines.in_cells else []),
             *([f"{self.lines.blank:,} blank"] if self.lines.blank else []),
             *(["1 for Excel"] if self.lines.excel else []),
+            *([f"{self.lines.above:,} above the names"] if self.lines.above else []),
+            *([f"{self.lines.below:,} below the table"] if self.lines.below else []),
         ]
         return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report on the file as plain values for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "rows_before_blank"}
+        return {name: value for name, value in asdict(self).items() if name not in ("rows_before_blank", "header")}
 
     def spreadsheet_lines(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """Return the line number that a spreadsheet shows for each row; None if the file has no lines.
@@ -106,37 +112,35 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
     """
     names: list[str] = []
     before_blank: list[int] = []
-    n = dict.fromkeys(("names", "rows", "blank", "in_cells", "broken_cells", "short_rows"), 0)
+    n = dict.fromkeys(("names", "rows", "below", "blank", "in_cells", "broken_cells", "short_rows"), 0)
     first_short = first_long = before = 0
-    limit = csv.field_size_limit()
-    # An unclosed quote makes one value of thousands of lines; 2^31 - 1 is the largest limit on every platform.
-    csv.field_size_limit(max(limit, min(len(content), 2**31 - 1)))
-    try:
-        with text_lines(content, encoding) as lines:
-            for _ in range(divided.skipped):
-                lines.readline()
-            reader = csv.reader((line.replace("\0", "\ufffd") for line in lines), delimiter=divided.sep)
-            for row in reader:
-                taken, before = reader.line_num - before, reader.line_num
-                if len(row) < 2 and not "".join(row).strip():
-                    n["blank"] += taken
-                    before_blank.append(n["rows"])
-                elif not names:
-                    names, n["names"] = row, taken
-                else:
-                    n["rows"] += 1
-                    if taken > 1:
-                        n["in_cells"] += taken - 1
-                        n["broken_cells"] += sum("\n" in cell or "\r" in cell for cell in row)
-                    if len(row) < len(names):
-                        n["short_rows"] += 1
-                        first_short = first_short or before + divided.skipped
-                    elif len(row) > len(names) and any(row[len(names) :]):
-                        first_long = first_long or before + divided.skipped
-    finally:
-        csv.field_size_limit(limit)
-    total = before + divided.skipped
-    counted = Lines(total, divided.skipped, **n, first_short=first_short, first_long=first_long)
+    with long_cells(content), text_lines(content, encoding) as lines:
+        reader = csv.reader((line.replace("\0", "\ufffd") for line in lines), delimiter=divided.sep)
+        for _ in islice(reader, divided.skipped):
+            before = reader.line_num
+        above = before - divided.excel_line
+        before_blank += [0] * divided.above  # a spreadsheet counts these rows as it counts blank ones
+        for row in reader:
+            taken, before = reader.line_num - before, reader.line_num
+            if len(row) < 2 and not "".join(row).strip():
+                n["blank"] += taken
+                before_blank.append(n["rows"])
+            elif not names:
+                names, n["names"] = list(divided.names or row), taken
+            elif n["rows"] == divided.rows:
+                n["below"] += taken
+            else:
+                n["rows"] += 1
+                if taken > 1:
+                    n["in_cells"] += taken - 1
+                    n["broken_cells"] += sum("\n" in cell or "\r" in cell for cell in row)
+                if len(row) < len(names):
+                    n["short_rows"] += 1
+                    first_short = first_short or before
+                elif len(row) > len(names) and any(row[len(names) :]):
+                    first_long = first_long or before
+    excel = int(divided.excel_line)
+    counted = Lines(before, excel, above, **n, first_short=first_short, first_long=first_long)
     return counted, names, tuple(before_blank)
 
 

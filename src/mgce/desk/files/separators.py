@@ -6,11 +6,24 @@ import codecs
 import csv
 import io
 import re
-from contextlib import suppress
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from mgce._limits import TABLE_COLUMNS, TableSize, check_columns
+from mgce.desk.files.layout import (
+    FIRST_ROWS,
+    LAST_ROWS,
+    Names,
+    header_error,
+    may_be_below,
+    names_at,
+    place_of_names,
+    rows_of_table,
+    title_of,
+)
 
 # The separators that are recognised. If rows agree in length for several of them, the first in this tuple is taken:
 # text and numbers often hold commas, and rarely the others.
@@ -26,15 +39,20 @@ EXCEL_LINE = re.compile(r'"?sep=(.)"?\1*\s*', re.IGNORECASE)  # Excel's first li
 
 @dataclass(frozen=True)
 class Division:
-    """How each line of a text file is split into values."""
+    """How each line of a text file is split into values, and which of them hold the table."""
 
     sep: str
     excel_line: bool  # whether the first line is Excel's `sep=;`, which is not part of the table
+    above: int = 0  # rows above the names, such as a title, blank ones too
+    names: tuple[str, ...] = ()  # of the columns, where they are not those of one row
+    rows: int | None = None  # of the table, where totals or remarks stand below; None for all
+    title: str = ""  # what stands above the names
+    remark: str = ""  # what stands below the table
 
     @property
     def skipped(self) -> int:
-        """The number of lines before the table: 1 if the file begins with Excel's line `sep=;`, otherwise 0."""
-        return int(self.excel_line)
+        """The number of rows before the names, with Excel's line `sep=;`."""
+        return self.above + self.excel_line
 
 
 def check_text(content: bytes, sep: str | None, stored: int) -> None:
@@ -65,13 +83,14 @@ def check_text(content: bytes, sep: str | None, stored: int) -> None:
         begin = end if end < 0 else end + 1
 
 
-def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
-    r"""Find the separator by which the lines of a text file are split into values.
+def division(content: bytes, encoding: str, sep: str | None = None, asked: Names | None = None) -> Division:
+    r"""Find the separator by which the lines of a text file are split into values, and where its table is.
 
     Args:
         content: the bytes of the file.
         encoding: the character encoding of the file.
         sep: the separator; None to find it.
+        asked: what is known of the row of names; None for the first row of the file.
 
     Example:
         >>> division(b"Income (USD, net)\tage\n1\t2\n", "utf-8").sep
@@ -80,9 +99,77 @@ def division(content: bytes, encoding: str, sep: str | None = None) -> Division:
     with text_lines(content, encoding) as lines:
         sample = list(islice(lines, SAMPLE))
     line = EXCEL_LINE.fullmatch(sample[0]) if sample else None
+    sample = sample[line is not None :]
+    asked = asked or Names()
     if sep is None:
-        sep = line[1] if line else max(reversed(SEPARATORS), key=lambda sep: _rank(sep, sample))
-    return Division(sep, line is not None)
+        sep = line[1] if line else max(reversed(SEPARATORS), key=lambda sep: _rank(_rows(sep, sample), sep, asked))
+    rows = _rows(sep, sample)
+    numbers = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
+    place = _place(rows, numbers, asked)
+    found = Division(sep, line is not None)
+    if place is None:
+        return found
+    filled = [rows[number] for number in numbers]
+    own, names = filled[place], names_at(filled, place)
+    # Blank lines at the beginning are none above the names: whoever reads the table leaves them out.
+    found = replace(
+        found,
+        above=numbers[place] if place else 0,
+        names=() if names == own else tuple(names),
+        title=title_of(filled[:place]),
+    )
+    return _above_totals(content, encoding, found, names, asked.label)
+
+
+def _place(rows: list[list[str]], numbers: list[int], asked: Names) -> int | None:
+    """Return which of the rows with a value, by their numbers, has the names; None if there is no row.
+
+    Raises:
+        ValueError: if the row that was asked for has no value.
+    """
+    if asked.row is None:
+        return place_of_names([rows[number] for number in numbers[:FIRST_ROWS]], asked.wanted) if numbers else None
+    if asked.row - 1 not in numbers:
+        raise header_error(asked.row)
+    return numbers.index(asked.row - 1)
+
+
+def _above_totals(content: bytes, encoding: str, found: Division, names: list[str], label: str | None) -> Division:
+    """Return the division with the number of rows of the table, where totals or remarks stand below it."""
+    if label is None:
+        return found
+    with text_lines(content, encoding) as lines:
+        last = _rows(found.sep, list(deque(lines, LAST_ROWS)))
+    if not may_be_below(next((row for row in reversed(last) if any(row)), []), names, label):
+        return found
+    with text_lines(content, encoding) as lines, suppress(csv.Error):
+        every = islice(_reader(found.sep, lines), found.skipped, None)
+        body = [row for row in every if len(row) > 1 or any(cell.strip() for cell in row)][1:]
+        n = rows_of_table(body, names, label)
+        return replace(found, rows=n, remark=title_of(body[n:])) if n < len(body) else found
+    return found
+
+
+def _reader(sep: str, lines: Iterable[str]) -> Iterator[list[str]]:
+    return csv.reader((line.replace("\0", "\ufffd") for line in lines), delimiter=sep)
+
+
+def _rows(sep: str, sample: list[str]) -> list[list[str]]:
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long
+        rows.extend(_reader(sep, sample))
+    return rows
+
+
+@contextmanager
+def long_cells(content: bytes) -> Iterator[None]:
+    """Let `csv` read cells as long as the content in this block: an unclosed quote makes one of thousands of lines."""
+    limit = csv.field_size_limit()
+    csv.field_size_limit(max(limit, min(len(content), 2**31 - 1)))  # the largest limit on every platform
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
 
 
 def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
@@ -91,18 +178,18 @@ def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(content), name, newline="")
 
 
-def _rank(sep: str, sample: list[str]) -> tuple[bool, bool, int]:
+def _rank(rows: list[list[str]], sep: str, asked: Names) -> tuple[int, bool, bool, int]:
     """Return a sort key of a candidate separator; the candidate with the largest key is the most likely separator.
 
     A row with more values than column names cannot be read. So a separator that produces such rows ranks below a
-    separator that produces none.
+    separator that produces none. A separator that produces more of the wanted names ranks above all.
     """
-    rows: list[list[str]] = []
-    with suppress(csv.Error):  # after an unclosed quote, the rest may be one value that is too long
-        rows.extend(row for row in csv.reader(sample, delimiter=sep) if row)
+    rows = [row for row in rows[(asked.row or 1) - 1 :] if any(row)]
+    rows = rows if asked.row else rows[place_of_names(rows, asked.wanted) :]
     if not rows:
-        return False, False, 0
+        return 0, False, False, 0
+    found = len({*asked.wanted} & {*rows[0]})
     n_names, n_agreeing = len(rows[0]), sum(len(row) == len(rows[0]) for row in rows[1:])
     if n_names > 1 and n_agreeing > 0 and n_agreeing >= AGREEING * len(rows[1:]):
-        return True, max(map(len, rows[1:])) <= n_names, SEPARATORS[::-1].index(sep)
-    return False, False, n_names
+        return found, True, max(map(len, rows[1:])) <= n_names, SEPARATORS[::-1].index(sep)
+    return found, False, False, n_names

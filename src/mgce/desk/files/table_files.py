@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import read_at_most
 from mgce._text import printable
 from mgce._validation import expected, unknown_name
-from mgce.desk.files.excel_tables import SheetError
 from mgce.desk.files.file_kinds import HEAD, kind_of
+from mgce.desk.files.layout import Asked, AskedError, Names
 from mgce.desk.files.reading import SHEETS, Reading
 from mgce.desk.files.separators import division
 from mgce.desk.files.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.desk.files.typed_tables import (
     READERS,
     READS,
-    Asked,
     Reader,
     read_excel,
     read_python_frame,
@@ -63,7 +62,12 @@ def read_frame(
 
 
 def read_accounted(
-    path: Path, name: str, text: Collection[str] = (), classes: Collection[str] = (), form: TextFormat | None = None
+    path: Path,
+    name: str,
+    text: Collection[str] = (),
+    classes: Collection[str] = (),
+    form: TextFormat | None = None,
+    names: Names | None = None,
 ) -> tuple[pd.DataFrame, Reading]:
     """Read a table from a file; return it with a report that accounts for every line of the file.
 
@@ -75,6 +79,7 @@ def read_accounted(
         classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
             classes.
         form: format of a text file; None for the defaults of `TextFormat`.
+        names: what is known of the row of names in a text or Excel file; None for what the other arguments say.
 
     Returns:
         The table and the report. Column names are text, and rows are numbered from 0. A named index of a Parquet file
@@ -92,6 +97,7 @@ def read_accounted(
     if path != STDIN and not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
     form = form or TextFormat()
+    names = names or Names([*text, *classes], form.header, next(iter(classes), None))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # a row with more values than there are names
@@ -99,12 +105,12 @@ def read_accounted(
             stored = len(content) if path == STDIN else path.stat().st_size
             reader = _reader(path, content)
             _check_sheet(path, reader, form)
+            asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding, stored, names)
             if reader is None:
-                frame, reading, names = read_text_table(content, table_file_name(path), text, classes, form, stored)
+                frame, reading, written = read_text_table(content, asked, form)
             else:
-                asked = Asked(table_file_name(path), text, classes, MISSING, form.sheet, form.encoding, stored)
-                frame, reading, names = reader(io.BytesIO(content), asked).accounted(asked.file)
-    except SheetError:
+                frame, reading, written = reader(io.BytesIO(content), asked).accounted(asked.file)
+    except AskedError:
         raise
     except UnicodeDecodeError as error:
         encoded = f"a table in the encoding {form.encoding}"
@@ -113,7 +119,7 @@ def read_accounted(
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
         raise ValueError(printable(sentence)) from error
-    return _checked(frame, names, name, text), reading
+    return _checked(frame, written, name, text), reading
 
 
 def accounted(table: Any, name: str = "table", text: Collection[str] = ()) -> tuple[pd.DataFrame, Reading]:
@@ -178,7 +184,8 @@ def sheets_of(frame: pd.DataFrame) -> str:
 def frame_as_written(path: Path, form: TextFormat) -> pd.DataFrame:
     """Return the table of a text file with each cell as the text that the file holds, rows numbered from 0."""
     content = content_of(path)
-    table = cells_as_written(content, form, division(content, form.encoding, form.separator))
+    divided = division(content, form.encoding, form.separator, Names(row=form.header))
+    table = cells_as_written(content, form, divided)
     return table.iloc[1:].set_axis(table.iloc[0].tolist(), axis=1).reset_index(drop=True)
 
 
@@ -221,6 +228,19 @@ def is_text_file(path: Path) -> bool:
     return path != STDIN and _without_gz(path).suffix.lower() not in READERS
 
 
+def is_like(out: Path, table: Path) -> bool:
+    """Return whether a file to write may be the file of a table with other cells: by the suffixes of their names.
+
+    Example:
+        >>> is_like(Path("new.csv"), Path("old.tsv")), is_like(Path("new.xlsx"), Path("old.xlsm"))
+        (True, False)
+    """
+    suffix, own = out.suffix.lower(), _without_gz(table).suffix.lower()
+    if table == STDIN or table.is_dir():
+        return False
+    return (suffix in (".csv", own) and is_text_file(table)) or (suffix == own and READERS.get(own) is read_excel)
+
+
 def _reader(path: Path, content: bytes) -> Reader | None:
     """Return the function that reads a file of a format with types; None for a text file.
 
@@ -240,6 +260,8 @@ def _reader(path: Path, content: bytes) -> Reader | None:
 
 
 def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
-    """Raise an error if a sheet is requested of a file that is not an Excel file."""
+    """Raise an error if a sheet is requested of a file that is not an Excel file, or a row of one without rows."""
+    if form.header is not None and reader not in (None, read_excel):
+        raise AskedError(expected("header", f"left out, as {table_file_name(path)} names its columns", form.header))
     if form.sheet is not None and reader is not read_excel:
-        raise SheetError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))
+        raise AskedError(expected("sheet", f"left out, as {table_file_name(path)} is no Excel file", form.sheet))

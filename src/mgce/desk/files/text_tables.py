@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mgce._validation import expected
+from mgce._validation import check_count, expected
+from mgce.desk.files.layout import Asked, around
 from mgce.desk.files.reading import Reading, count_lines
 from mgce.desk.files.separators import Division, check_text, division
 
@@ -31,18 +32,22 @@ class TextFormat:
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
         sheet: the sheet of an Excel file; None for the first.
+        header: the row with the names of the columns, from 1, as a spreadsheet counts; None to find it.
     """
 
     sep: str | None = None
     decimal: str = "."
     encoding: str = "utf-8"
     sheet: str | None = None
+    header: int | None = None
 
     def __post_init__(self) -> None:
         if self.separator is not None and len(self.separator) != 1:
             raise ValueError(expected("sep", r"one character, or \t", self.sep))
         if len(self.decimal) != 1:
             raise ValueError(expected("decimal", "one character", self.decimal))
+        if self.header is not None:
+            check_count("header", self.header)
 
     @property
     def separator(self) -> str | None:
@@ -50,32 +55,30 @@ class TextFormat:
         return None if self.sep is None else self.sep.replace(r"\t", "\t")
 
 
-def read_text_table(
-    content: bytes, file: str, text: Collection[str], classes: Collection[str], form: TextFormat, stored: int
-) -> tuple[pd.DataFrame, Reading, list[str]]:
+def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.DataFrame, Reading, list[str]]:
     """Return the table of a text file, the report on the file, and the column names as they are written.
 
     Args:
         content: the bytes of the file.
-        file: the name of the file, for the report.
-        text: columns whose values stay text as written.
-        classes: columns of classes, where only an empty value is missing.
+        asked: what the caller knows of the table.
         form: the format of the file.
-        stored: its size on disk.
 
     Raises:
         ValueError: if the table is too large for memory, or if a row has more values than there are names.
     """
     import pandas as pd
 
-    check_text(content, form.separator, stored)
-    divided = division(content, form.encoding, form.separator)
+    check_text(content, form.separator, asked.stored)
+    divided = division(content, form.encoding, form.separator, asked.names)
+    text, classes = asked.text, asked.classes
     lines, names, blank = count_lines(content, form.encoding, divided)
     options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
-    options["skiprows"] = divided.skipped
+    options |= {"skiprows": divided.skipped, "nrows": divided.rows}
+    if divided.names:
+        options |= {"names": [name or f"Unnamed: {place}" for place, name in enumerate(divided.names)], "header": 0}
     if classes:
-        columns = pd.read_csv(io.BytesIO(content), **options, nrows=0).columns
+        columns = pd.read_csv(io.BytesIO(content), **{**options, "nrows": 0}).columns
         missing = {column: [""] if column in classes else list(MISSING) for column in columns}
         options |= {"keep_default_na": False, "na_values": missing}
     try:
@@ -83,15 +86,16 @@ def read_text_table(
     except pd.errors.ParserWarning as error:
         row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
         raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
-    sentences: tuple[str, ...] = ()
+    sentences = around(1 + divided.above, divided.title, lines.below, divided.remark)
     if form.decimal != ".":
         numbers = frame.select_dtypes("float").columns
         if len(numbers):  # read again as text, where thousands separators can be recognised
             options |= {"usecols": list(numbers), "dtype": "str"}
-            sentences = tuple(_perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal))
+            sentences += _perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal)
         frame = _with_points(frame, text, form.decimal)
     written = divided.sep, form.decimal, form.encoding
-    return frame, Reading(file, *frame.shape, lines, *written, sentences=sentences, rows_before_blank=blank), names
+    told = {"sentences": tuple(sentences), "rows_before_blank": blank, "header": 1 + divided.above}
+    return frame, Reading(asked.file, *frame.shape, lines, *written, **told), names
 
 
 def cells_as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from mgce._column_types import frame_of, of_arrow, of_values, plain
 from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
 from mgce.desk.files.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.desk.files.file_kinds import ARROW, EXCEL, PARQUET, ZIP
+from mgce.desk.files.layout import Asked
 from mgce.desk.files.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
@@ -25,19 +26,6 @@ JSON_CELL, JSON_LINE, JSON_BYTE = 64, 256, 24
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The caller's options for reading the cells of a table."""
-
-    file: str  # the name of the file
-    text: Collection[str] = ()  # columns whose values become text
-    classes: Collection[str] = ()  # columns where no text stands for a missing value
-    missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
-    sheet: str | None = None  # of an Excel file; None for the first
-    encoding: str = "utf-8"  # of JSON lines
-    stored: int = 0  # bytes of the file on disk, before it is unpacked
-
-
-@dataclass(frozen=True)
 class Typed:
     """A table that was read, with the names of its columns, its format, and notes."""
 
@@ -46,6 +34,7 @@ class Typed:
     source: str  # the format, in words
     notes: list[str] = field(default_factory=list)
     rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
+    header: int | None = None  # likewise
 
     def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
         """Return the table, the report on how it was read, and the names of its columns."""
@@ -55,6 +44,7 @@ class Typed:
             source=self.source,
             sentences=tuple(self.notes),
             rows_before_blank=self.rows_before_blank,
+            header=self.header,
         )
         return self.frame, reading, self.names
 
@@ -89,11 +79,11 @@ def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
 
 def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a sheet of an Excel file: a row of column names, and cells with the values that Excel last computed."""
-    table = sheet_table(content, asked.stored, asked.file, asked.sheet, asked.missing)
+    table = sheet_table(content, asked)
     frame = _typed(table.columns, asked, EXCEL_ERRORS)
     frame.attrs[SHEETS] = table.others
     source = f"sheet {table.title!r} of Excel"
-    return Typed(frame, table.names, source, table.notes, table.rows_before_blank)
+    return Typed(frame, table.names, source, table.notes, table.rows_before_blank, table.header)
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._text import spreadsheet_cell
 from mgce.desk.files.excel_files import SUFFIX as EXCEL
 from mgce.desk.files.excel_files import to_excel
-from mgce.desk.files.separators import division, text_lines
-from mgce.desk.files.table_files import content_of
-from mgce.desk.files.text_tables import TextFormat, cells_as_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,37 +67,3 @@ def to_parquet(frame: pd.DataFrame) -> bytes:
     frame.attrs.clear()  # which sheet was read is no part of the table
     frame.to_parquet(buffer, index=False)
     return buffer.getvalue()
-
-
-def text_changed(
-    path: Path,
-    form: TextFormat,
-    rows: Collection[int] = (),
-    cells: tuple[str, Mapping[int, str]] = ("", {}),
-    *,
-    formulas: bool = False,
-) -> bytes:
-    """Return the content of a text file after removing rows and replacing cells; all other cells stay as written.
-
-    Unless `formulas` is true, a cell that a spreadsheet would run as a formula gets an apostrophe in front.
-
-    Args:
-        path: the original file.
-        form: the format of the original file and of the returned content.
-        rows: numbers of the rows to remove, from 0, as :func:`mgce.desk.files.table_files.read_frame` numbers them.
-        cells: the name of a column, and its new cells by row number.
-        formulas: whether to write cells that a spreadsheet would run as formulas unchanged.
-    """
-    content = content_of(path)
-    divided = division(content, form.encoding, form.separator)
-    first = next(text_lines(content, form.encoding)) if divided.excel_line else ""
-    table = cells_as_written(content, form, divided)
-    name, changed = cells
-    if changed:
-        place = table.iloc[0].tolist().index(name)
-        table.iloc[[row + 1 for row in changed], place] = list(changed.values())
-    table = table if formulas else _without_formulas(table)
-    kept: str = table.drop(index=[row + 1 for row in rows]).to_csv(
-        index=False, header=False, sep=divided.sep, lineterminator="\n"
-    )
-    return f"{first}{kept}".encode(form.encoding)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
-from mgce.desk.review.decision_file import DROP, Decision
+from mgce.desk.review.decision_file import DROP, SKIP, Decision
 from mgce.desk.review.keys import number_text
 
 NAMED = 3  # rows that an error names: enough to look them up
@@ -78,4 +78,6 @@ def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: 
 
 def _may_be(one: Decision, unmended: Set[str]) -> tuple[str, ...]:
     """Return the labels that the row of a decision may have."""
-    return (one.given,) if one.key in unmended or not one.label else (one.given, one.label)
+    if one.key in unmended or one.decision == SKIP:
+        return (one.given,)
+    return one.given, one.label  # none, of a row that was dropped

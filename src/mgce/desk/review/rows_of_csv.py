@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mgce._text import spreadsheet_text
 from mgce._validation import expected
-from mgce.desk.files.separators import division, text_lines
+from mgce.desk.files.separators import division, long_cells, text_lines
 
 
 def rows_of_csv(path: Path, name: str) -> list[list[str]]:
@@ -25,15 +25,13 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
     if not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
     content = path.read_bytes()
-    limit = csv.field_size_limit(max(csv.field_size_limit(), min(len(content), 2**31 - 1)))
     try:
-        lines = io.StringIO(text_lines(content, "utf-8").read(), newline="")
-        divided = division(content, "utf-8")
-        rows = [row for row in csv.reader(lines, delimiter=divided.sep) if row][divided.skipped :]
+        with long_cells(content):
+            lines = io.StringIO(text_lines(content, "utf-8").read(), newline="")
+            divided = division(content, "utf-8")
+            rows = [row for row in csv.reader(lines, delimiter=divided.sep) if row][divided.skipped :]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(expected(name, "a CSV file in UTF-8", f"{path.name}, which could not be read")) from error
-    finally:
-        csv.field_size_limit(limit)
     return [[spreadsheet_text(cell) for cell in row] for row in rows]
 
 

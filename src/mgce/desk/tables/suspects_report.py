@@ -94,7 +94,8 @@ def next_steps(
     """
     stem = str(Path(model_file).with_suffix(""))
     options = ["--target", fit.plan.target] if options is None else options
-    mended = f"{stem}.mended{'.xlsx' if Path(table_file).suffix.lower() in ('.xlsx', '.xlsm') else '.csv'}"
+    own = Path(table_file).suffix.lower()
+    mended = f"{stem}.mended{own if own in ('.xlsx', '.xlsm', '.tsv', '.txt') else '.csv'}"
     decisions = ",".join([*reviewed, saved_as(stem, fit.findings.n - fit.findings.skipped if fit.findings else 0)])
     again = ["mgce", "fit", table_file, *options, "--checked", decisions]
     if fit.consensus is None:  # several labels a row are no column that could be mended

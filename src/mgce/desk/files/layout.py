@@ -1,0 +1,219 @@
+"""Find where a sheet or a text file holds its table: under which title and row of names, and above which totals."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from math import isclose
+from typing import Any
+
+from mgce._validation import expected
+
+# Rows at the beginning among which the names of columns are looked for, and at the end among which totals are: titles
+# and remarks of office files take fewer.
+FIRST_ROWS, LAST_ROWS = 30, 5
+TITLE = 40  # characters of a title that a note shows
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Names:
+    """What is known of the row that names the columns.
+
+    Attributes:
+        wanted: names that stand in it; without any, it is the first row.
+        row: its number, from 1, as a spreadsheet shows it; None to find it.
+        label: the column of labels, without which a row at the end may be a total; None to take none for a total.
+    """
+
+    wanted: Collection[str] = ()
+    row: int | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The caller's options for reading the cells of a table."""
+
+    file: str  # the name of the file
+    text: Collection[str] = ()  # columns whose values become text
+    classes: Collection[str] = ()  # columns where no text stands for a missing value
+    missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
+    sheet: str | None = None  # of an Excel file; None for the first
+    encoding: str = "utf-8"  # of JSON lines
+    stored: int = 0  # bytes of the file on disk, before it is unpacked
+    names: Names = field(default_factory=Names)
+
+
+def around(row: int, title: str, below: int, remark: str) -> list[str]:
+    """Return sentences on what stands around a table: above the row of its names, and in the rows below it."""
+    said = []
+    if title:
+        said.append(f"The names of the columns are in row {row}, below {title!r}. --header states another row.")
+    if below:
+        rows = "The last row was" if below == 1 else f"The last {below:,} rows were"
+        said.append(f"{rows} left out as {f'a total or a remark ({remark!r})' if remark else 'empty'}.")
+    return said
+
+
+def header_error(row: int) -> ValueError:
+    """Return the error for a row of names that is not there."""
+    return AskedError(expected("header", "the number of a row that names the columns", row))
+
+
+class AskedError(ValueError):
+    """The error for a sheet or a row of names that was asked for and does not exist."""
+
+
+def place_of_names(rows: Sequence[Row], wanted: Collection[str]) -> int:
+    """Return the index of the row that names the columns.
+
+    It is the row with most of the wanted names. Where no row has one, it is the first that fills half of the columns.
+
+    Args:
+        rows: the first rows of a file that have a value.
+        wanted: names of columns.
+
+    Example:
+        >>> place_of_names([["Claims"], ["no", "outcome"], [1, "paid"]], ["outcome"])
+        1
+    """
+    first = rows[:FIRST_ROWS]
+    if not first or not wanted:
+        return 0
+    hits = [len({*wanted} & {*names_at(rows, place)}) for place in range(len(first))]
+    half = max(map(_filled, first)) / 2
+    full = [place for place, row in enumerate(first) if _filled(row) >= half]
+    best = [place for place, n in enumerate(hits) if n == max(hits)]
+    place = next((place for place in best if place in full), best[0])
+    return place + 1 if _goes_on(rows, place) else place
+
+
+def names_at(rows: Sequence[Row], place: int) -> list[str]:
+    """Return the names of the columns in a row, "" for none.
+
+    A name that is missing is taken from the row above. Two equal names get the name of their group in front, which
+    stands above the first column of the group.
+    """
+    own = [_text(cell) for cell in rows[place]]
+    above = [_text(cell) for cell in rows[place - 1]] if place else []
+    if sum(map(bool, above)) < 2:  # a title
+        return own
+    width = max(len(own), len(above))
+    own, above = (row + [""] * (width - len(row)) for row in (own, above))
+    names = [name or over for name, over in zip(own, above, strict=True)]
+    count, group = Counter(names), ""
+    for column, over in enumerate(above):
+        group = over or group
+        if count[own[column]] > 1 and own[column] and group:
+            names[column] = f"{group} {own[column]}"
+    return names
+
+
+def rows_of_table(rows: Iterable[Row], names: Sequence[str], label: str | None) -> int:
+    """Return how many of the rows under the names belong to the table; totals and remarks at the end do not.
+
+    A row at the end is no part of it if it is empty, or if it has no label, and one value alone or a number that is the
+    sum of those above it.
+
+    Args:
+        rows: the rows under the names.
+        names: the names of the columns.
+        label: the name of the column of labels, which need not be there; None if no row may be a total.
+
+    Example:
+        >>> rows_of_table([["a", 1], ["b", 2], ["Total", 3]], ["y", "n"], "label")
+        2
+    """
+    last: deque[Row] = deque(maxlen=LAST_ROWS)
+    sums: dict[int, float] = {}
+    n = 0
+    for row in rows:
+        n += 1
+        if len(last) == LAST_ROWS:
+            _add(sums, last[0])
+        last.append(row)
+    kept = n - len(last)
+    for number, row in enumerate(last, kept + 1):
+        if not _is_below(row, sums, names, label):
+            kept = number
+            _add(sums, row)
+    return max(kept, min(n, 1))
+
+
+def title_of(rows: Iterable[Row]) -> str:
+    """Return the first text in some rows, shortened for a note."""
+    texts = (_text(cell) for row in rows for cell in row if not _is_empty(cell))
+    text = next(texts, "")
+    return text if len(text) <= TITLE else f"{text[: TITLE - 1]}…"
+
+
+def may_be_below(row: Row, names: Sequence[str], label: str | None) -> bool:
+    """Return whether a row at the end may be a total or a remark: without a label, or with half of its cells open."""
+    if label in names:
+        place = names.index(label)
+        return place >= len(row) or _is_empty(row[place])
+    return len(names) <= 2 or _filled(row) <= len(names) / 2
+
+
+def _is_below(row: Row, sums: dict[int, float], names: Sequence[str], label: str | None) -> bool:
+    """Return whether a row at the end of a table is a total or a remark, given the sum of the numbers above."""
+    if not _filled(row):
+        return True
+    words = any(isinstance(cell, str) and not _is_empty(cell) and not _is_number(cell) for cell in row)
+    if not words or not may_be_below(row, names, label):
+        return False
+    if _filled(row) == 1 and len(names) > 2:
+        return True
+    found = ((column, number_of(cell)) for column, cell in enumerate(row))
+    return any(
+        number is not None and sums.get(column) and isclose(number, sums[column], rel_tol=1e-6)
+        for column, number in found
+    )
+
+
+def _add(sums: dict[int, float], row: Row) -> None:
+    for column, cell in enumerate(row):
+        number = number_of(cell)
+        if number is not None:
+            sums[column] = sums.get(column, 0.0) + number
+
+
+def _goes_on(rows: Sequence[Row], place: int) -> bool:
+    """Return whether the row below a row of names has names too: of columns without one, above the first numbers."""
+    if len(rows) < place + 3:
+        return False
+    own, below, data = rows[place : place + 3]
+    if any(map(_is_number, below)):
+        return False
+    fills = any(not _is_empty(cell) and _is_empty([*own, *below][column]) for column, cell in enumerate(below))
+    numbers = any(_is_number(cell) and not _is_empty(name) for name, cell in zip(below, data, strict=False))
+    return fills and numbers and any(map(_is_empty, below))
+
+
+def number_of(cell: Any) -> float | None:
+    """Return the number in a cell, also one written as text; None if there is none."""
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return float(cell)
+    try:
+        return float(cell) if isinstance(cell, str) else None
+    except ValueError:
+        return None
+
+
+def _is_number(cell: Any) -> bool:
+    return number_of(cell) is not None or isinstance(cell, dt.date | dt.time)
+
+
+def _is_empty(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
+
+
+def _filled(row: Row) -> int:
+    return sum(not _is_empty(cell) for cell in row)
+
+
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell)
