@@ -124,7 +124,7 @@ ROOMS = {
         "mlp",
     ),
     "mgce.desk.columns": (
-        "dates numbers copies embeddings",
+        "dates numbers copies embeddings spellings",
         "unread",
         "texts",
         "kinds",

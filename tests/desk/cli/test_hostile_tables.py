@@ -115,10 +115,10 @@ CASES = {
     ),
     "no dates": Case(
         repeated("2024-05-31", "2024-01-01"),
-        ["2024-05-31", *["31.5.2024"] * (N_LATER - 1)],
+        ["31.5.2024"] * N_LATER,
         "date",
         None,
-        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.2024' in data row 2.",),
+        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.2024' in data row 1.",),
     ),
     "a word among truths": Case(
         repeated("True", "False", "False"),
@@ -129,10 +129,10 @@ CASES = {
     ),
     "words among truths": Case(
         repeated("True", "False", "False"),
-        ["True", *["maybe"] * (N_LATER - 1)],
+        ["maybe"] * N_LATER,
         "number",
         None,
-        ("Error: Expected `c` to be a column of finite numbers, but got 'maybe' in data row 2.",),
+        ("Error: Expected `c` to be a column of finite numbers, but got 'maybe' in data row 1.",),
     ),
     "a word among numbers": Case(
         repeated("7", "8.5", "9"),

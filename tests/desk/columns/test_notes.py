@@ -97,7 +97,11 @@ NAMES = [f"person {i}" for i in range(N)]
             "In column `text`, 10 cells hold 10 line breaks (that of data row 2,",
         ),
         ("size", [*map(str, CLEAN["size"][1:]), "?"], "Column `size` holds numbers, but something else in 1 row ('?'"),
-        ("y", ["no", "yes", "No", " yes"] * (N // 4), "The classes ' yes', 'yes' differ in case or spaces only."),
+        (
+            "y",
+            ["no", "yes", "No", " yes"] * (N // 4),
+            "The classes ' yes', 'yes' differ in case, blanks or points only.",
+        ),
     ],
 )
 def test_what_looks_like_a_mistake_is_said_once(name, values, beginning):
@@ -141,8 +145,8 @@ def test_no_advice_makes_numbers_wrong():
 @pytest.mark.parametrize(
     "classes, sentence",
     [
-        (["hi", "hi\u200b"], r"The classes 'hi', 'hi\u200b' differ in case or spaces only."),
-        (["caf\u00e9", "cafe\u0301"], "differ in case or spaces only."),
+        (["hi", "hi\u200b"], r"The classes 'hi', 'hi\u200b' differ in case, blanks or points only."),
+        (["caf\u00e9", "cafe\u0301"], "differ in case, blanks or points only."),
         (["1", "1.0"], "The classes '1', '1.0' are one number."),
         (["01", "1"], "The classes '01', '1' are one number."),
     ],

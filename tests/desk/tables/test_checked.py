@@ -246,3 +246,20 @@ def test_decisions_that_leave_no_class_to_learn_are_refused(frame):
         Checked.of(every, frame, PLAN).mended(rows)
     with pytest.raises(ValueError, match=r"the 2 classes of the table \(no, yes\), but got 'maybe for row n0'"):
         Checked.of([replace(every[0], label="maybe", name="n0")], frame, PLAN).mended(rows)
+
+
+def test_a_class_that_decisions_leave_no_row_of_is_gone_and_the_draws_are_those_of_before(frame, right):
+    typos = np.flatnonzero(frame["y"] == "yes")[:3].tolist()
+    misspelt = frame.assign(y=frame["y"].where(~frame.index.isin(typos), "yess"))
+    first = run(misspelt, PLAN)
+    assert "Is 'yess'" not in " ".join(first.asked)  # it has four letters
+    assert first.model.classes.tolist() == ["no", "yes", "yess"]
+    decisions = decide(first, misspelt, right, typos, 30)
+    second = run(misspelt, PLAN, about=About(decisions=decisions))
+    assert second.model.classes.tolist() == ["no", "yes"] and second.findings.note == ""
+    assert second.findings.drawn == first.listing.draws.number[typos].clip(30).max() or second.findings.drawn >= 30
+    with pytest.raises(ValueError, match="leave each class two rows to train on, but got 'yess with 1'"):
+        run(misspelt, PLAN, about=About(decisions=[one for one in decisions if one.name != f"n{typos[0]}"]))
+    # Case is no difference of classes, whatever the labels of the table have become since.
+    spelt = [replace(one, given=one.given.upper(), label=one.label.capitalize()) for one in decisions]
+    assert run(misspelt, PLAN, about=About(decisions=spelt)).findings.changed == second.findings.changed

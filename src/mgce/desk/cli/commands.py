@@ -47,6 +47,7 @@ PANELS = {
         "drop",
         "text",
         "category",
+        "apart",
         "sep",
         "decimal",
         "encoding",

@@ -65,7 +65,7 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
         steps: sentences on what to do next, each with its command.
         notes: sentences on the changed tables that were written.
     """
-    for sentence in _on_the_model(result):
+    for sentence in (*result.asked, *_on_the_model(result)):
         console.print(sentence)
     console.print_notes([*result.notes, *notes])
     for sentence in _on_the_labels(result):

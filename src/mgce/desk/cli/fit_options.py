@@ -41,6 +41,10 @@ class Settings:
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0
     text: Text = None
     category: Category = None
+    apart: Annotated[
+        bool,
+        typer.Option("--apart", help="Keep labels apart that differ in case, blanks, width or final points alone."),
+    ] = False
     model: Annotated[
         str,
         typer.Option(

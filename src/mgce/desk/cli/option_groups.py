@@ -68,7 +68,7 @@ def typed(options: Any) -> list[str]:
     for field in fields(options):
         value = getattr(options, field.name)
         for each in value if isinstance(value, list | tuple) else [] if value == field.default else [value]:
-            words += [f"--{field.name.replace('_', '-')}", str(each)]
+            words += [f"--{field.name.replace('_', '-')}", *([] if each is True else [str(each)])]
     return words
 
 

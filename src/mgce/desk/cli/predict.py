@@ -17,7 +17,7 @@ from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.shared_options import TABLE
 from mgce.desk.columns.kinds import unlike_their_column
-from mgce.desk.files.table_files import frame_as_written, is_table, is_text_file, table_name
+from mgce.desk.files.table_files import answer_suffix, frame_as_written, is_table, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.tables.model import TableModel, predictions_frame
@@ -30,7 +30,7 @@ class Result:
     """The options on the table of predictions."""
 
     out: Annotated[
-        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [TABLE's name-predictions.csv].")
+        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [NAME-predictions, as TABLE is].")
     ] = None
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
@@ -69,7 +69,7 @@ def predict(
     of the training rows. Where there is q, all three are equal. In a CSV file, an id or class that begins like a
     spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """
-    out = asked.out or Path(f"{table_name(table)}-predictions.csv")
+    out = asked.out or Path(f"{table_name(table)}-predictions{answer_suffix(table)}")
     read = [model, *files_of(table), *files_of_features(form.embeddings), *files_of_encoder(form.encoder)]
     check_outputs({"out": out, "json": json_file}, read)
     check_table("out", out)

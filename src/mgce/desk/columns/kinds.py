@@ -25,6 +25,7 @@ from mgce.desk.columns.numbers import (
     numbers_of_text,
     points_between_thousands,
 )
+from mgce.desk.columns.spellings import respelt
 from mgce.desk.columns.texts import is_text
 from mgce.desk.files.reading import row_number
 from mgce.desk.files.table_files import require_column, sheets_of
@@ -41,10 +42,6 @@ WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of e
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
 # categories. One in twenty leaves room for typing errors and marks of missing values.
 MAX_MISFITS = 0.05
-# A table in which a column of numbers or dates has a larger share of misfits than this is refused: its column is not
-# the one that was fitted to. The limit is four times the other one, since rows that were held out, or come later, may
-# have more misfits than the rows from which the kind was inferred.
-MAX_LATER_MISFITS = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,7 @@ class Columns:
     width: int = 0  # number of features in the column of embeddings, which is then the only feature; else 0
     # The categories and labels that a model knows, by column. A whole number is read in their spelling, 7 or 7.0.
     known: Mapping[str, Collection[str]] = field(default_factory=dict, compare=False)
+    apart: bool = False  # whether labels that differ in the spelling alone are different classes
 
     @property
     def categories(self) -> list[str]:
@@ -127,8 +125,8 @@ class Columns:
         values, and values that do not fit the column's kind, become NaN.
 
         Raises:
-            ValueError: if a column is missing, a column of numbers holds an infinite number, or more than 20 % of the
-                values in a column of numbers or dates are something else.
+            ValueError: if a column is missing, a column of numbers holds an infinite number, or no value in a column of
+                numbers or dates is one, in several rows.
         """
         _require(frame, self.kinds)
         if self.width:
@@ -149,7 +147,8 @@ class Columns:
             ValueError: if the table has no target column.
         """
         _require(frame, [self.target])
-        return self._spelt(frame, self.target)
+        labels = self._spelt(frame, self.target)
+        return labels if self.apart else respelt(labels, self.known.get(self.target, ()))
 
     def _spelt(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
         """Return a column as text, its whole numbers as they are spelt among those that are known."""
@@ -341,12 +340,13 @@ def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     Dates are read in every format, whatever the format in the training rows.
 
     Raises:
-        ValueError: if the column has an infinite number, or too many values that are no number or date.
+        ValueError: if the column has an infinite number, or no value that is a number or a date, in several rows.
     """
     numbers = _read(column, kind, form if kind == NUMBER else None)
     misfits = np.flatnonzero(numbers.isna() & column.notna())
     refused = np.flatnonzero(np.isinf(numbers))
-    if len(misfits) > MAX_LATER_MISFITS * column.notna().sum():
+    # Without any value that can be read, the column is not the one that was fitted to. Of one row that is not known.
+    if len(misfits) == column.notna().sum() and len(misfits) > 1:
         refused = np.union1d(refused, misfits)
     if refused.size:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pandas as pd
 from mgce.desk.columns.dates import DIGITS, ORDINAL
 from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
 from mgce.desk.columns.numbers import GROUPED, THOUSANDS
+from mgce.desk.columns.spellings import alike, near
 from mgce.desk.columns.texts import words_on_average
 from mgce.desk.columns.unread import unread
 from mgce.desk.files.reading import cells_with_line_breaks
@@ -49,7 +49,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         ),
         *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
         *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
-        *_on_labels(labels),
+        *alike(labels, "classes"),
     ]
 
 
@@ -159,6 +159,8 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
 def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
     """Report a column of categories that looks like numbers, dates or names of the rows."""
     sentence = unread(values, thousands)
+    for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), "category")):
+        yield f"Column `{values.name}`: {question}"
     if sentence is not None:
         yield sentence
     elif n_values > UNIQUE * len(values):
@@ -178,24 +180,3 @@ def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> str:
     return (
         f"Column `{values.name}` determines the label of every row. If it is a copy of `{labels.name}`, leave it out."
     )
-
-
-def _on_labels(labels: pd.Series[Any]) -> Iterator[str]:
-    """Report classes that may be one class in different spellings."""
-    alike: dict[Any, list[str]] = {}
-    for label in sorted(labels.unique()):
-        alike.setdefault(_spelling(label), []).append(label)
-    for same in alike.values():
-        if len(same) > 1:
-            # A character that does not show is shown by its number.
-            classes = ", ".join(repr(label) if label.isprintable() else ascii(label) for label in same)
-            how = "are one number" if isinstance(_spelling(same[0]), float) else "differ in case or spaces only"
-            yield f"The classes {classes} {how}. Are they one class?"
-
-
-def _spelling(label: str) -> float | str:
-    """Return a form that is equal for all spellings of one class: a number, or text without case and spaces."""
-    if re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label):
-        return float(label)
-    shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")
-    return " ".join(shown.split()).casefold()

@@ -228,6 +228,16 @@ def is_text_file(path: Path) -> bool:
     return path != STDIN and _without_gz(path).suffix.lower() not in READERS
 
 
+def answer_suffix(table: Path) -> str:
+    """Return the suffix of a table of answers to the rows of a table: of its own format, if that is written.
+
+    Example:
+        >>> [answer_suffix(Path(name)) for name in ("a.xlsm", "a.parquet", "a.tsv", "folder", "-")]
+        ['.xlsx', '.parquet', '.csv', '.csv', '.csv']
+    """
+    return {".xlsx": ".xlsx", ".xlsm": ".xlsx", ".parquet": ".parquet"}.get(table.suffix.lower(), ".csv")
+
+
 def is_like(out: Path, table: Path) -> bool:
     """Return whether a file to write may be the file of a table with other cells: by the suffixes of their names.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mgce._validation import expected
 from mgce.desk.columns.kinds import Columns
+from mgce.desk.columns.spellings import respelt
 from mgce.desk.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.desk.review.decided_rows import check_classes, check_decided
 from mgce.desk.review.decision_file import DROP, Decision
@@ -71,6 +72,7 @@ class Checked:
         """
         place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
         given = Columns({}, split.target).labels(frame).copy()
+        decisions = decisions if split.apart else _spelt_alike(decisions, given)
         now = dict(zip(place, given.fillna("").tolist(), strict=True))
         check_decided(decisions, now, "this table", REMEDY, why_lost=LOST if split.id is None else LOST_BY_ID)
         found = {place[one.key]: one for one in decisions if one.key in place}
@@ -95,6 +97,25 @@ class Checked:
         """Return the decisions by the index of the row in `rows`, which contains only rows whose label is a class."""
         place = {int(row): index for index, row in enumerate(rows.frame.index)}
         return {place[row]: one for row, one in self.decisions.items() if row in place}
+
+    def without_lost(self, rows: Rows) -> Rows:
+        """Return the rows without the classes that a person left no row of, such as those of typing errors.
+
+        The rows of such a class have the label that was decided on, as if it had been given.
+        """
+        decided = self.by_row(rows)
+        new = np.array([decided[row].label if row in decided else "" for row in range(len(rows.target))], dtype=object)
+        lost = [
+            place
+            for place, label in enumerate(rows.classes)
+            if np.isin(new[rows.target == place], rows.classes[rows.classes != label]).all()
+        ]
+        kept = np.delete(rows.classes, lost)
+        gone = np.isin(rows.target, lost)
+        if not lost or len(kept) < 2 or not np.isin(new[gone], kept).all():
+            return rows
+        labels = rows.labels.where(~gone, new)
+        return replace(rows, labels=labels, classes=kept, target=np.searchsorted(kept, labels.to_numpy(dtype=str)))
 
     def mended(self, rows: Rows) -> Rows:
         """Return the rows with corrected labels; rows that a person dropped are neither trained on nor held out.
@@ -126,6 +147,16 @@ class Checked:
         """Return the judgement with all labels that a person has decided on marked as not suspect."""
         done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
         return judgement.settled(done)
+
+
+def _spelt_alike(decisions: Sequence[Decision], labels: pd.Series[Any]) -> list[Decision]:
+    """Return decisions with their labels in the spelling of a table, which mended labels may have changed."""
+    known = {*labels.dropna().unique()}
+    given, label = (
+        respelt(pd.Series([getattr(one, name) for one in decisions], dtype=object), known).tolist()
+        for name in ("given", "label")
+    )
+    return [replace(one, given=given[n], label=label[n]) for n, one in enumerate(decisions)]
 
 
 @dataclass(frozen=True)

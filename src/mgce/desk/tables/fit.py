@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mgce._column_types import texts
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.desk.columns.dependence import Dependence, dependence
 from mgce.desk.columns.notes import notes_on
+from mgce.desk.columns.spellings import joined, near, on_joined
 from mgce.desk.files.reading import Reading
-from mgce.desk.files.table_files import accounted
+from mgce.desk.files.table_files import accounted, require_column
 from mgce.desk.review.decision_file import SKIP, Decision
 from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables.checked import Checked, Findings, findings
@@ -84,6 +86,7 @@ class TableFit:
     reading: Reading | None = None  # the account of the table's file, if it was read from one
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
+    asked: Sequence[str] = ()  # what to look at first: spellings that were joined, and others that may be one class
     caution: str = ""  # what the headline has to add, of what is known of the table's file
     consensus: Consensus | None = None  # of several labels a row, if the target is one
 
@@ -128,10 +131,11 @@ def run(
     reading = about.reading
     if reading is None:
         frame, reading = accounted(frame, text=[*plan.text, *plan.category])
-    frame = frame.reset_index(drop=True)
+    frame, asked = _of_one_spelling(frame.reset_index(drop=True), plan)
     checked = Checked.of(about.decisions, frame, plan) if about.decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)
     checked = checked and checked.with_copies(rows)
+    rows = rows if checked is None else checked.without_lost(rows)
     learnt_from = rows if checked is None else checked.mended(rows)
     check_certifiable(plan, len(rows.classes))
     models = models_of(rows, plan, jobs)
@@ -178,6 +182,7 @@ def run(
         reading=reading,
         checked=checked,
         findings=found,
+        asked=asked,
         caution=about.caution,
         consensus=about.consensus,
         notes=[
@@ -189,6 +194,17 @@ def run(
             *about.last_notes,
         ],
     )
+
+
+def _of_one_spelling(frame: pd.DataFrame, plan: FitPlan) -> tuple[pd.DataFrame, list[str]]:
+    """Return a table with each class in one spelling, unless they are to stay apart, and what to ask about others."""
+    require_column(frame, plan.target, "target")
+    labels = texts(frame[plan.target])
+    changed = {} if plan.apart else joined(labels)
+    if changed:
+        labels = labels.replace(changed)
+        frame = frame.assign(**{plan.target: labels})
+    return frame, [*on_joined(changed), *near(labels.value_counts().to_dict())]
 
 
 def _doubted(

@@ -64,7 +64,8 @@ class TablePipeline(Pipeline):  # type: ignore[misc]
             from; `n_measured`, the number of rows that the model of the figures and the certificate learnt from, or
             None; `sets`, the prediction sets, or None; `width`, the number of features of the column of embeddings,
             or 0; `encoder`, the card of their encoder, or None;
-            `corrects`, whether the model learnt from corrected labels.
+            `corrects`, whether the model learnt from corrected labels; `apart`, whether labels that differ in the
+            spelling alone are different classes.
     """
 
     table_: dict[str, Any]
@@ -247,6 +248,7 @@ class TableModel:
             "width": self.columns.width,
             "encoder": None if self.encoder is None else asdict(self.encoder),
             "corrects": self.corrects,
+            "apart": self.columns.apart,
         }
         return to_bytes(pipeline)
 
@@ -311,7 +313,8 @@ def _columns(table: Node) -> Columns:
     """Build the description of the columns from the content of a model file."""
     id_column = None if table["id"].tree is None else table["id"].text()
     formats, width = table["formats"].texts(), int(table["width"].number(0, MOST_WIDTH))
-    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width)
+    apart = "apart" not in table.fields or table["apart"].plain() is True  # older files have no joined classes
+    columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width, apart=apart)
     if (EMBEDDING in columns.kinds.values()) != bool(width) or (width and len(columns.kinds) > 1):
         raise ValueError(expected("width", "that of a column of embeddings alone", width))
     if not columns.kinds or not set(columns.kinds.values()) <= {*KINDS}:

@@ -14,6 +14,7 @@ from mgce._arrays import one_hot
 from mgce._column_types import texts
 from mgce._text import printable, spreadsheet_text
 from mgce._validation import expected
+from mgce.desk.columns.spellings import respelt
 from mgce.desk.files.table_files import read_frame, require_column
 from mgce.desk.files.text_tables import TextFormat
 from mgce.risk.parts import label_indices
@@ -53,9 +54,11 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
         written = [name.removeprefix(PROBABILITY) for name in probability_columns]
         column = {name if name in kept else spreadsheet_text(name): PROBABILITY + name for name in written}
         classes = sorted(column)
+        labels = _respelt(labels, classes)
         probs = frame[[column[label] for label in classes]].to_numpy(dtype=float)
     else:
         predicted = _without_apostrophes(_filled(frame, prediction or PREDICTION, "prediction"), labels)
+        labels = _respelt(labels, predicted.tolist())
         if not {*labels.tolist()} & {*predicted.tolist()}:
             what = f"a column of classes that labels of {target!r} have, as {labels[0]!r}"
             raise ValueError(expected("prediction", what, f"none of these; the first is {predicted[0]!r}"))
@@ -63,6 +66,11 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
         classes += [""] * (len(classes) == 1)  # a certificate needs two classes: add one that no row has
         probs = one_hot(label_indices(predicted, np.array(classes), len(frame)), len(classes))
     return LabelledPredictions(label_indices(labels, np.array(classes), len(frame), target), probs, classes, target)
+
+
+def _respelt(labels: NDArray[Any], classes: list[str]) -> NDArray[Any]:
+    """Return labels in the spelling of the classes that were predicted."""
+    return respelt(pd.Series(labels, dtype=object), classes).to_numpy(dtype=object)
 
 
 def _without_apostrophes(predicted: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:

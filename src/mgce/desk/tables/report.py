@@ -208,7 +208,7 @@ def _certificate(fit: TableFit) -> str:
         ],
     )
     labels = _which_labels(certificate)
-    notes = "".join(paragraph(f"Note: {note}") for note in fit.notes)
+    notes = "".join(paragraph(f"Note: {note}") for note in (*fit.asked, *fit.notes))
     of_given = against_given(fit)
     return (
         (paragraph(of_given) if of_given else "")

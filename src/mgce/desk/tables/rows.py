@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,7 @@ class Split:
         seed: seed of the random draw.
         text: columns that are text, whatever their values look like.
         category: columns that are categories, whatever their values look like.
+        apart: whether labels that differ in case, blanks, width of characters or final points are different classes.
     """
 
     target: str
@@ -57,6 +58,7 @@ class Split:
     seed: int = 0
     text: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
+    apart: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.holdout < 1:
@@ -68,7 +70,7 @@ class Split:
     def columns(self, frame: pd.DataFrame) -> Columns:
         """Return the columns of a table, with their kinds, inferred from the values or set by these settings."""
         told = {"text": self.text, "category": self.category}
-        return Columns.of(frame, self.target, self.id, self.unlearnt, **told)
+        return replace(Columns.of(frame, self.target, self.id, self.unlearnt, **told), apart=self.apart)
 
     @property
     def unlearnt(self) -> tuple[str, ...]:

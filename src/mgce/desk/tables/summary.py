@@ -47,7 +47,7 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
             {"model": trial.name, "accuracy": trial.accuracy, "seconds": trial.seconds} for trial in fit.choice.trials
         ],
         "dependence": [each.what for each in fit.dependence],
-        "notes": [*fit.notes, *notes],
+        "notes": [*fit.asked, *fit.notes, *notes],
     }
 
 

@@ -194,7 +194,7 @@ def checked_sentences(fit: TableFit) -> list[str]:
     kept = " Skipped rows keep their given label." if found.skipped else ""
     gone = " Dropped rows are left out." if found.dropped else ""
     sentences = [
-        f"{found.n:,} rows were checked: {found.changed:,} labels mended, {found.dropped:,} rows dropped, "
+        f"{found.n:,} rows were checked: {found.changed:,} with a label mended, {found.dropped:,} dropped, "
         f"{found.skipped:,} skipped.{gone}{kept}"
     ]
     if found.error is not None:

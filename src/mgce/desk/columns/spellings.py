@@ -1,0 +1,128 @@
+"""Recognise spellings of one class: they differ in case, blanks, width of characters or final points alone."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+# A class of at most this share of the rows of another, spelt nearly the same, may be a typing error. A class as large
+# as others is hardly one.
+RARE = 0.1
+SHORTEST = 5  # letters of a class that may be misspelt: shorter words, such as cat and car, differ in one letter
+ALIKE = 0.85  # similarity by `difflib` of two words that differ in a letter or two of ten
+SHOWN = 3  # classes, and spellings of a class, that a sentence names
+
+
+def spelling(label: str) -> str:
+    """Return a form that is equal for all spellings of one class.
+
+    Example:
+        >>> {spelling(label) for label in ("Approved", "approved ", "APPROVED.", "\uff21pproved")}
+        {'approved'}
+    """
+    shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")
+    plain = " ".join(shown.split()).casefold()
+    return plain.rstrip(". …") or plain
+
+
+def joined(labels: pd.Series[Any]) -> dict[str, str]:
+    """Return how each label is to be spelt that is not yet: as the most frequent of its spellings without outer blanks.
+
+    Example:
+        >>> joined(pd.Series(["Yes", "yes ", "Yes", "no"]))
+        {'yes ': 'Yes'}
+    """
+    counts = labels.value_counts()
+    alike = defaultdict(list)
+    for label in sorted(counts.index):
+        alike[spelling(label)].append(label)
+    found = {}
+    for same in alike.values():
+        if len(same) > 1:
+            best = max(same, key=lambda label: (label == label.strip(), counts[label]))
+            found.update({label: best for label in same if label != best})
+    return found
+
+
+def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
+    """Return labels spelt as known ones that differ in the spelling alone."""
+    alike = defaultdict(set)
+    for label in known:
+        alike[spelling(label)].add(label)
+    new = {label: alike.get(spelling(label), set()) for label in {*labels.dropna().unique()}.difference(known)}
+    changed = {label: next(iter(found)) for label, found in new.items() if len(found) == 1}
+    return labels.replace(changed) if changed else labels
+
+
+def on_joined(changed: Mapping[str, str]) -> list[str]:
+    """Say, if spellings were joined, which ones in one sentence."""
+    if not changed:
+        return []
+    of: dict[str, list[str]] = {}
+    for label, best in changed.items():
+        of.setdefault(best, []).append(label)
+    classes = [f"{best!r} (also {_listed(others)})" for best, others in of.items()]
+    return [
+        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} classes: {_few(classes)}. "
+        "--apart keeps them apart."
+    ]
+
+
+def near(counts: Mapping[str, int], noun: str = "class") -> Iterator[str]:
+    """Yield a question for each rare class that is spelt nearly as a frequent one.
+
+    Args:
+        counts: the number of rows of each class.
+        noun: what to call them.
+    """
+    most = max(counts.values(), default=0)
+    often = [label for label, n in counts.items() if len(label) >= SHORTEST]
+    for label, n in counts.items():
+        if n > RARE * most or len(label) < SHORTEST:
+            continue
+        others = [one for one in often if counts[one] * RARE >= n and _digits(one) == _digits(label)]
+        for other in difflib.get_close_matches(label, others, n=1, cutoff=ALIKE):
+            rows, of = f"{n:,} row{'s' * (n != 1)}", f"{_shown(other)} ({counts[other]:,})"
+            yield f"Is {_shown(label)} ({rows}) the {noun} {of}? If so, write both alike."
+
+
+def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
+    """Yield a question for the spellings of each class or category that differ in nothing else, and near ones."""
+    counts = Counter(values.dropna().tolist())
+    same: dict[Any, list[str]] = {}
+    for label in sorted(counts):
+        same.setdefault(_number(label) or spelling(label), []).append(label)
+    for labels in same.values():
+        if len(labels) > 1:
+            how = "are one number" if _number(labels[0]) else "differ in case, blanks or points only"
+            yield f"The {noun} {', '.join(map(_shown, labels))} {how}. Are they one?"
+
+
+def _number(label: str) -> tuple[float] | None:
+    """Return the number that a label is; None for another label."""
+    whole = re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label)
+    return (float(label),) if whole else None
+
+
+def _digits(label: str) -> str:
+    return "".join(filter(str.isdigit, label))
+
+
+def _shown(label: str) -> str:
+    """Return a label in quotes; a character that does not show is shown by its number."""
+    return repr(label) if label.isprintable() else ascii(label)
+
+
+def _listed(labels: list[str]) -> str:
+    return _few([*map(_shown, labels)])
+
+
+def _few(texts: list[str]) -> str:
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    return ", ".join(texts[:SHOWN]) + more
