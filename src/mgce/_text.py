@@ -21,6 +21,8 @@ _BEFORE = re.compile(r"^[\s\"\x00-\x20\x7f-\xa0\xad\u200b-\u200f\u2028-\u202f\u2
 # Not formulas: signs alone, and numbers. A number may have spaces between thousands, a percent sign, or the closing
 # bracket of an interval.
 _NUMBER = re.compile(r"[+-]+|[+-]?([0-9][0-9 \u00a0\u202f']*(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?%?[\])]?")
+_JOINERS = "\u200c\u200d"
+_FIRST_JOINED = "\u0600"  # of the Arabic script: those before, such as Latin, have no joiners
 # Where a spreadsheet may split a line, whatever separator this package writes: at semicolons in half of Europe.
 _SEPARATOR = re.compile("([,;|\t\r\n])")
 
@@ -30,13 +32,28 @@ def printable(text: str, keep: str = "") -> str:
 
     Non-printable are the characters for which `str.isprintable` is false: control characters, marks of the reading
     direction, and codes without a character. Control characters become their symbols in Unicode; all others become the
-    replacement character, a question mark in a box.
+    replacement character, a question mark in a box. Joiners are printable behind letters that they join or part, as in
+    Persian and Hindi, and behind emoji.
 
     Example:
         >>> printable("a\x1b[31mb\u202ec")
         'a␛[31mb�c'
     """
-    return "".join(char if char.isprintable() or char in keep else _picture(ord(char)) for char in text)
+    if text.isprintable():
+        return text
+    shown = (
+        char
+        if char.isprintable() or char in keep or (char in _JOINERS and _joins(text, place))
+        else _picture(ord(char))
+        for place, char in enumerate(text)
+    )
+    return "".join(shown)
+
+
+def _joins(text: str, place: int) -> bool:
+    """Return whether the letter before a joiner is of a script that has joiners, or an emoji."""
+    beside = text[place - 1] if place else text[1:2]
+    return beside >= _FIRST_JOINED and beside.isprintable()
 
 
 def _picture(code: int) -> str:

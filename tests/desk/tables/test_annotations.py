@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mgce.desk.files.table_files import read_frame
-from mgce.desk.tables.annotations import annotated, of_columns, of_long_file
+from mgce.desk.tables.annotations import annotated, columns_of_long_file, of_columns, of_long_file
 from mgce.desk.tables.fit import FitPlan
 
 
@@ -91,3 +91,51 @@ def test_labels_that_one_annotator_skipped_are_the_classes_of_the_others(tmp_pat
     for file in ("whole.parquet", "floats.parquet", "floats.csv"):
         found = of_columns(read_frame(tmp_path / file, "table", text=[*given], classes=[*given]), [*given])
         assert found.astype(object).where(found.notna(), None).to_dict("list") == wanted, file
+
+
+LONG = pd.DataFrame(
+    {
+        "Ticket": ["7", "7", "8", "8", "9", "9"],
+        "who": ["Ann", "bob", "Ann", "Bob ", "ann", "Bob "],
+        "tag": ["Spam", "spam", "ham", "Ham.", "spam", "ham"],
+    }
+)
+TICKETS = pd.Series(["7", "8", "10"], name="id")
+
+
+def test_columns_of_a_long_file_are_found_or_named():
+    wanted = {"row": "Ticket", "annotator": "who", "label": "tag"}
+    assert columns_of_long_file(LONG, TICKETS, {}) == wanted
+    assert columns_of_long_file(LONG.iloc[:, ::-1], TICKETS, {"row": "Ticket"}) == wanted
+    several = LONG.assign(note=list("abcdef"))
+    with pytest.raises(ValueError, match=r"Expected `annotator` to be given, .*\(Ticket, who, tag, note\)"):
+        columns_of_long_file(several, TICKETS, {})
+    assert columns_of_long_file(several, TICKETS, {"annotator": "who", "label": "tag"}) == wanted
+    with pytest.raises(ValueError, match="Expected `row` to be given"):
+        columns_of_long_file(LONG, pd.Series(["a"], name="id"), {})
+    with pytest.raises(ValueError, match="Expected `label` to be a column of the file of annotations"):
+        columns_of_long_file(LONG, TICKETS, {"label": "tags"})
+    assert columns_of_long_file(LONG.set_axis(["ROW", "Annotator", "LABEL"], axis=1), TICKETS[:0], {})["row"] == "ROW"
+
+
+def test_spellings_of_a_long_file_are_joined_and_rows_that_are_not_there_left_out():
+    long = LONG.set_axis(["row", "annotator", "label"], axis=1)
+    labels, notes = of_long_file(long, TICKETS)
+    assert labels.columns.tolist() == ["Ann", "bob"]
+    assert labels.fillna("").to_numpy().tolist() == [["Spam", "Spam"], ["ham", "ham"], ["", ""]]
+    assert notes[0] == "2 lines of annotations are on rows that the table does not have ('9', for one), and left out."
+    assert "for 2 classes" not in notes[1] and "4 spellings are taken for 2 labels" in notes[1] and len(notes) == 3
+    apart, _ = of_long_file(long, TICKETS, apart=True)
+    assert apart.columns.tolist() == ["Ann", "Bob ", "bob"]
+    twice = pd.concat([long, long.iloc[:1]])
+    assert of_long_file(twice, TICKETS)[0].equals(labels)  # the same label once more
+
+
+def test_one_annotator_who_spells_otherwise_makes_no_further_classes(table):
+    frame, _ = table
+    typed = frame.assign(bob=frame["bob"].str.upper() + " ")
+    as_before = annotated(frame, FitPlan("consensus"), of_columns(frame, ["ann", "bob"]), [], 1)
+    found = annotated(typed, FitPlan("consensus"), of_columns(typed, ["ann", "bob"]), [], 1)
+    assert found.consensus.labels.tolist() == as_before.consensus.labels.tolist()
+    assert found.notes[0].startswith("4 spellings are taken for 2 classes")
+    assert not any("no label" in note for note in found.notes)  # they are left out, as the fit says

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated as Typed
 
@@ -13,9 +13,19 @@ from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
 from mgce.desk.cli.shared_options import parse_names
+from mgce.desk.files.layout import Names
 from mgce.desk.files.table_files import read_accounted
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.tables.annotations import ANNOTATOR, LABEL, ROW, Annotated, annotated, of_columns, of_long_file
+from mgce.desk.tables.annotations import (
+    ANNOTATOR,
+    LABEL,
+    ROW,
+    Annotated,
+    annotated,
+    columns_of_long_file,
+    of_columns,
+    of_long_file,
+)
 from mgce.desk.tables.fit_plan import FitPlan
 
 TARGET = "consensus"  # the column of the consensus, unless --target names it
@@ -25,7 +35,7 @@ LabelColumns = Typed[
 ]
 AnnotationFile = Typed[
     Path | None,
-    typer.Option(help="Table of further labels: columns row, annotator, label; a row is a number or a value of --id."),
+    typer.Option(help="Table of further labels: of which row, by whom, which; a row is a number or a value of --id."),
 ]
 
 
@@ -35,22 +45,32 @@ class SeveralLabels:
 
     columns: tuple[str, ...]
     file: Path | None
+    named: Mapping[str, str] = field(default_factory=dict)  # columns of the long file that are not to be found
 
     @classmethod
     def of(
-        cls, columns: str | None, file: Path | None, left_out: Mapping[str, object], is_folder: bool
+        cls,
+        columns: str | None,
+        file: Path | None,
+        named: Mapping[str, str | None],
+        left_out: Mapping[str, object],
+        is_folder: bool,
     ) -> SeveralLabels | None:
         """Return where several labels are; None where the table has one label a row.
 
         Args:
             columns: names of columns, separated by commas.
             file: the long file.
+            named: columns of the long file; None to find one.
             left_out: options that must be left out with several labels, with their values.
             is_folder: whether the table is a folder of pictures.
 
         Raises:
             ValueError: if options contradict each other.
         """
+        for role, name in named.items():
+            if name is not None and file is None:
+                raise ValueError(expected(role, "given with a file of annotations", name))
         if columns is None and file is None:
             return None
         option = "annotations" if columns is None else "label_columns"
@@ -61,16 +81,21 @@ class SeveralLabels:
         for name, value in left_out.items():
             if value is not None:
                 raise ValueError(expected(name, "left out with several labels a row", str(value)))
-        return cls(() if columns is None else parse_names(columns), file)
+        known = {role: name for role, name in named.items() if name is not None}
+        return cls(() if columns is None else parse_names(columns), file, known)
 
     def read(self, source: Source, plan: FitPlan, form: TextFormat, jobs: int) -> Annotated:
         """Find the consensus of a table's labels."""
         if self.file is None:
             return annotated(source.frame, plan, of_columns(source.frame, self.columns), [], jobs)
-        names = [ROW, ANNOTATOR, LABEL]
-        long, _ = read_accounted(self.file, "annotations", text=names, classes=[LABEL], form=replace(form, sheet=None))
+        form = replace(form, sheet=None, header=None)
+        wanted = Names([*self.named.values(), ROW, ANNOTATOR, LABEL], label=self.named.get(LABEL, LABEL))
+        names = read_accounted(self.file, "annotations", form=form, names=wanted)[0].columns
+        long, _ = read_accounted(self.file, "annotations", text=names, classes=names, form=form, names=wanted)
         rows = plan.columns(source.frame.assign(**{plan.target: ""})).row_names(source.frame)
-        labels, notes = of_long_file(long, rows)
+        columns = columns_of_long_file(long, rows, self.named)
+        long = long[[*columns.values()]].set_axis([*columns], axis=1)
+        labels, notes = of_long_file(long, rows, apart=plan.apart)
         return annotated(source.frame, plan, labels, notes, jobs)
 
 

@@ -140,6 +140,7 @@ def fit(
     several = SeveralLabels.of(
         labels.label_columns,
         labels.annotations,
+        {"row": labels.row, "annotator": labels.annotator, "label": labels.label},
         {"cleaned": written.cleaned, "mended": written.mended},
         read.is_folder,
     )

@@ -85,6 +85,11 @@ class Labels:
 
     label_columns: LabelColumns = None
     annotations: AnnotationFile = None
+    row: Annotated[str | None, typer.Option(help="Column of --annotations that names the row [found].")] = None
+    annotator: Annotated[str | None, typer.Option(help="Column of --annotations that names who labelled [found].")] = (
+        None
+    )
+    label: Annotated[str | None, typer.Option(help="Column of --annotations with the label [found].")] = None
     embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None
     target_file: Annotated[
         Path | None,

@@ -45,7 +45,7 @@ def joined(labels: pd.Series[Any]) -> dict[str, str]:
     found = {}
     for same in alike.values():
         if len(same) > 1:
-            best = max(same, key=lambda label: (label == label.strip(), counts[label]))
+            best = max(same, key=lambda label: (label == label.strip(), counts[label], -len(label)))
             found.update({label: best for label in same if label != best})
     return found
 
@@ -60,7 +60,7 @@ def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
     return labels.replace(changed) if changed else labels
 
 
-def on_joined(changed: Mapping[str, str]) -> list[str]:
+def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
     """Say, if spellings were joined, which ones in one sentence."""
     if not changed:
         return []
@@ -69,7 +69,7 @@ def on_joined(changed: Mapping[str, str]) -> list[str]:
         of.setdefault(best, []).append(label)
     classes = [f"{best!r} (also {_listed(others)})" for best, others in of.items()]
     return [
-        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} classes: {_few(classes)}. "
+        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {noun}: {_few(classes)}. "
         "--apart keeps them apart."
     ]
 

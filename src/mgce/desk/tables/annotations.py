@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,9 @@ import pandas as pd
 from mgce._column_types import texts
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import expected
+from mgce._validation import expected, listed
 from mgce.desk.columns.kinds import Columns, spelt_as
+from mgce.desk.columns.spellings import joined, on_joined, spelling
 from mgce.desk.files.table_files import require_column
 from mgce.desk.files.written_tables import to_csv
 from mgce.desk.tables.choice import estimator
@@ -82,7 +83,49 @@ def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame({name: spelt_as(column, shorter) for name, column in labels.items()})
 
 
-def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame, list[str]]:
+def columns_of_long_file(long: pd.DataFrame, rows: pd.Series[Any], named: Mapping[str, str]) -> dict[str, str]:
+    """Return which column of a long file holds what, from `ROW`, `ANNOTATOR` and `LABEL` to a name.
+
+    A column is found by its name, in any case. Otherwise the rows are the column with most of the names of rows, an
+    annotator labels a row once, and the labels are what is left.
+
+    Args:
+        long: the file, its cells as text.
+        rows: names of the rows of the table.
+        named: columns that are known.
+
+    Raises:
+        ValueError: if a column is missing, or it is not clear which one is meant.
+    """
+    for role, name in named.items():
+        require_column(long, name, role, "the file of annotations")
+    found = {name.strip().casefold(): name for name in reversed(long.columns)}
+    roles = {role: found[role] for role in (ROW, ANNOTATOR, LABEL) if role in found} | dict(named)
+
+    def left() -> list[str]:
+        return [name for name in long.columns if name not in roles.values()]
+
+    if ROW not in roles and left():
+        known = rows.astype(str).tolist()
+        share = {name: long[name].isin(known).mean() for name in left()}
+        best = max(share, key=lambda name: share[name])
+        roles |= {ROW: best} if share[best] > 1 / 2 else {}
+    if ANNOTATOR not in roles and ROW in roles:
+        plain = long.assign(**{name: long[name].map(spelling, na_action="ignore") for name in left()})
+        once = [name for name in left() if not plain.duplicated([roles[ROW], name]).any()]
+        roles |= {ANNOTATOR: once[0]} if len(once) == 1 else {}
+    if LABEL not in roles and len(left()) == 1:
+        roles[LABEL] = left()[0]
+    for role in (ROW, ANNOTATOR, LABEL):
+        if role not in roles:
+            what = (
+                f"given, as it is not clear which column of the file of annotations it is ({listed([*long.columns])})"
+            )
+            raise ValueError(expected(role, what, "none"))
+    return roles
+
+
+def of_long_file(long: pd.DataFrame, rows: pd.Series[Any], *, apart: bool = False) -> tuple[pd.DataFrame, list[str]]:
     """Return labels as a table with a row for each name in `rows` and a column for each annotator; and notes.
 
     Labels without an annotator go to columns of their own, as many as a row has of them.
@@ -90,9 +133,10 @@ def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame
     Args:
         long: the columns `row`, `annotator` and `label`.
         rows: names of the rows of the table.
+        apart: whether labels, and annotators, that differ in the spelling alone are different ones.
 
     Raises:
-        ValueError: if a column is missing, a row is not in the table, or an annotator labels a row twice.
+        ValueError: if a column is missing, no row is in the table, or an annotator gives a row two labels.
     """
     for name in (ROW, ANNOTATOR, LABEL):
         require_column(long, name, "annotations", "the file of annotations")
@@ -105,9 +149,19 @@ def of_long_file(long: pd.DataFrame, rows: pd.Series[Any]) -> tuple[pd.DataFrame
         raise ValueError(expected("annotations", "a file with labels", "none"))
     if rows.duplicated().any():
         raise ValueError(expected("id", "a column of different names", str(rows[rows.duplicated()].iloc[0])))
-    unknown = entries.loc[~entries[ROW].isin(rows.astype(str)), ROW]
-    if len(unknown):
-        raise ValueError(expected("annotations", f"of rows of the table, by {rows.name}", unknown.iloc[0]))
+    known = entries[ROW].isin(rows.astype(str))
+    if not known.any():
+        raise ValueError(expected("annotations", f"of rows of the table, by {rows.name}", entries[ROW].iloc[0]))
+    if not known.all():
+        strange, lines = entries.loc[~known, ROW], int((~known).sum())
+        are = "1 line of annotations is" if lines == 1 else f"{lines:,} lines of annotations are"
+        notes.append(f"{are} on rows that the table does not have ({strange.iloc[0]!r}, for one), and left out.")
+    entries = entries[known]
+    for name, what in ((LABEL, "labels"), (ANNOTATOR, "annotators")):
+        changed = {} if apart else joined(entries[name].dropna())
+        entries[name] = entries[name].replace(changed)
+        notes += [f"In the annotations, {one}" for one in on_joined(changed, what)]
+    entries = entries.drop_duplicates()
     nobody = entries[ANNOTATOR].isna()
     if nobody.any():
         number = entries[nobody].groupby(ROW).cumcount() + 1
@@ -141,6 +195,8 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
     if plan.target in frame.columns:
         raise ValueError(expected("target", "a name that no column of the table has", plan.target))
     columns = [name for name in labels.columns if name in frame.columns]
+    changed = {} if plan.apart else joined(labels.stack())
+    labels = labels.replace(changed) if changed else labels
     given = labels if columns else pd.DataFrame({GIVEN: _written(labels)}, index=labels.index)
     others = frame.drop(columns=columns)
     table = pd.concat([given, others], axis=1)  # the labels first: lists of suspects show the first columns
@@ -154,7 +210,9 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
     with one_blas_thread(), one_torch_thread():
         consensus = found.fit(transformer.transform(selected), labels).consensus_
     target = pd.Series(consensus.labels, index=table.index, dtype=object).where(labelled)
-    said = [*notes, *consensus.notes, _on_bound(labels)]
+    # Rows without a label are left out of the fit, which says so.
+    of_labels = [note for note in consensus.notes if "no label" not in note]
+    said = [*on_joined(changed), *notes, *of_labels, _on_bound(labels)]
     return Annotated(
         frame=table.assign(**{plan.target: target}),
         plan=plan,
