@@ -43,3 +43,19 @@ def test_an_output_that_cannot_be_written_is_named(tmp_path):
         2,
         "Error: [Errno 28] No space left on device: standard output\n",
     )
+
+
+@pytest.mark.parametrize("command", ["fit", "review", "clean", "predict", "certify"])
+def test_a_missing_file_is_said_before_libraries_are_imported(tmp_path, command):
+    code = f"""if True:
+        import sys
+        from mgce.desk.cli.main import main
+        sys.argv = ["mgce", {command!r}, "missing", "--out", "x"]
+        try:
+            main()
+        finally:
+            assert not {{"torch", "pandas", "numpy", "sklearn"}} & {{*sys.modules}}
+    """
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stderr.startswith("Error: Expected `"), done.stderr
+    assert done.stderr.endswith("to be the path of a file that exists, but got 'missing'.\n")

@@ -47,14 +47,17 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
     given = people["sick"].to_numpy(dtype=str)[held_out]
     words = " ".join(output.split())
     np.testing.assert_array_equal(stored.predict_proba(features), fit.model.pipeline.predict_proba(features))
-    assert "The model in the file was fitted to all 240 rows. The figures and the bound are of the same model" in words
+    report = " ".join((tmp_path / "results" / "model.html").read_text().split())
+    assert "The model in the file was fitted to all 240 rows. The figures and the bound are of the same model" in report
     assert f"agrees with the given label in {accuracy_score(given, pipeline.predict(features)):.1%}" in words
     certificate = certify(np.searchsorted(pipeline.classes_, given), pipeline.predict_proba(features))
     assert fit.certificate.argmax_error == certificate.argmax_error
     assert f"it disagrees with the given label in at most {percent_up(certificate.argmax_error)}" in words
     assert "ECE" not in words and "(ECE)" in (tmp_path / "results" / "model.html").read_text()  # for experts
-    assert "Model: linear, the linear MGCE with an L1 penalty, convex." in words
-    assert re.search(r"(About [\d.]+% of|Of) the [\d,]+ labels", words)
+    first, second, third = re.match(r"(Accuracy: .*) (Wrong labels: .*) (Next: .*) Read people.csv", words).groups()
+    assert "linear MGCE with an L1 penalty, convex" in report
+    assert len(first) < 250 and re.match(r"Wrong labels: up to [\d.]+% of the 240 \(\d+\), as estimated", second)
+    assert third.startswith("Next: mgce review results/model.suspects.csv writes a page")
     judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})
     assert sorted(judged["person"]) == people["person"].tolist() and judged["p_wrong"].is_monotonic_decreasing
     for text in ("Most suspect labels", "person", "results/model.html"):

@@ -60,7 +60,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     right, first = fitted
     steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
     assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.mgce NEW.csv"
-    assert "after 50 rows" in " ".join(first.split())
+    assert "50 rows drawn at random" in " ".join(first.split())
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--text", "job")
@@ -79,7 +79,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     assert words.startswith(first) and document["headline"].startswith(first) and first in page
     assert page.index(first) < page.index("the model agrees with the label given before the review")
     assert words.index("agrees with the label given before the review") < words.index("70 rows were checked")
-    assert document["compared_with"] == "the label given before the review"
+    assert document["compared_with"] == "the label given before the review" and "Wrong labels:" in words
     assert "mgce clean second.suspects.csv" in words and "mgce clean" not in first
     assert "--checked people.decisions.csv,second.decisions-after-70.csv" in words
     found = json.loads((tmp_path / "found.json").read_text())["checked"]
@@ -96,7 +96,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     # The mended table itself: what it shows is no accuracy.
     code, output, errors = mgce("fit", "people.mended.csv", *FIT[2:])
     said = "Agreement with mended labels is not accuracy. Fit the table of before with --checked instead."
-    assert code == 0 and said in " ".join(output.split()).split("Model:")[0], errors
+    assert code == 0 and said in " ".join(output.split()).split("Wrong labels:")[0], errors
     assert said in (tmp_path / "people.mended.html").read_text() and said not in words
 
 

@@ -201,7 +201,7 @@ def test_draws_of_another_seed_give_no_bound(first, frame, right):
     found = run(frame, plan, about=About(decisions=decisions))
     assert found.findings.note == OTHER_DRAWS in found.notes and found.findings.error is found.findings.left is None
     assert found.findings.changed > 0 and len(checked_sentences(found)) == 1
-    assert headline(found).startswith("On 40 rows") and "the label given before" in headline(found)
+    assert headline(found).startswith("Accuracy: on 40 rows") and "the label given before" in headline(found)
 
 
 def test_rows_of_groups_give_no_bound_on_errors(frame, right):

@@ -127,7 +127,7 @@ def _taken_as_right(name: str, plan: Comparison) -> str:
 
 def _run_with_progress(console: Console, table: Table, plan: Comparison, device: str) -> list[dict[str, Any]]:
     label = f"Training {plan.seeds * len(plan.runs())} networks on {table.name}, epoch"
-    with steps_shown(console, label, alike=True) as told:
+    with steps_shown(console, label) as told:
         return run(table, plan, device=device, on_epoch=partial(told, label))
 
 

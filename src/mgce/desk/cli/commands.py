@@ -30,6 +30,15 @@ EXAMPLES = {
     "env": "mgce env",
 }
 
+# The arguments that a command begins with, where they are files that have to be there.
+FILES = {
+    "fit": ("table",),
+    "review": ("suspects",),
+    "clean": ("suspects",),
+    "predict": ("model", "table"),
+    "certify": ("model", "table"),
+}
+
 # The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
 PANELS = {
     "The model": ("model", "beta", "metric", "seed"),
@@ -82,6 +91,7 @@ class Program(Commands):
     sentences = COMMANDS
     examples = EXAMPLES
     panels = PANELS
+    files = FILES
 
 
 app = program(f"mgce {mgce.__version__}", "Train classifiers on labels that are partly wrong.", Program)

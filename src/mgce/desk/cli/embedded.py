@@ -62,7 +62,7 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     Returns:
         Whether anything had to be encoded.
     """
-    with steps_shown(console, "Encoding", alike=True) as told:
+    with steps_shown(console, "Encoding") as told:
         try:
             return embed(encoder, inputs, out, on_rows=partial(told, "Encoding"), **options)
         except ImportError as error:

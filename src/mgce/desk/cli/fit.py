@@ -50,7 +50,6 @@ from mgce.desk.tables.suspects_report import (
     suspect_cells,
     suspect_head,
     terminal_steps,
-    widths,
 )
 
 SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
@@ -65,40 +64,22 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
         steps: sentences on what to do next, each with its command.
         notes: sentences on the changed tables that were written.
     """
-    for sentence in (*result.asked, *_on_the_model(result)):
+    for sentence in (*result.asked, *report.in_short(result, steps)):
         console.print(sentence)
+    if of_given := report.against_given(result):
+        console.print(of_given)
+    if result.certificate.caution:
+        console.print(result.certificate.caution)
+    console.print(f"Read {report.reading(result)}")
     console.print_notes([*result.notes, *notes])
-    for sentence in _on_the_labels(result):
+    annotators = [] if result.consensus is None else annotator_sentences(result.consensus)
+    for sentence in (*checked_sentences(result), *annotators):
         console.print(sentence)
     rows = result.judgement.suspects(SHOWN_SUSPECTS)
     if rows.size:
         console.print(_suspects_grid(result, rows))
-    if foretold := widths(result):
-        console.print(foretold)
-    stop, *lines = terminal_steps(result, steps)
-    console.print(stop)
-    for line in lines:
+    for line in terminal_steps(steps):
         console.print(line, soft_wrap=True)  # a command is copied in one piece
-
-
-def _on_the_model(result: TableFit) -> list[str]:
-    """Return sentences on the model, its certificate, and the table that it was fitted to."""
-    of_given = report.against_given(result)
-    return [
-        report.headline(result),
-        *([result.certificate.caution] if result.certificate.caution else []),
-        f"Model: {result.choice.name}, the {result.choice.description}.",
-        report.which_model(result),
-        *([of_given] if of_given else []),
-        "The report lists what the bound assumes, and calibration errors of the probabilities.",
-        f"Read {report.reading(result)}",
-    ]
-
-
-def _on_the_labels(result: TableFit) -> list[str]:
-    """Return sentences on checked labels, on annotators, and on how many labels are wrong."""
-    annotators = [] if result.consensus is None else annotator_sentences(result.consensus)
-    return [*checked_sentences(result), *annotators, report.wrong_labels(result)]
 
 
 def _suspects_grid(result: TableFit, rows: NDArray[np.int64]) -> Grid:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 import typer
@@ -13,6 +14,8 @@ from rich.segment import Segment
 
 from mgce._text import printable
 from mgce.desk.cli.main import INTERRUPTED
+
+MINUTE = 60.0  # seconds between two lines on the progress
 
 
 class Terminal(Console):
@@ -57,28 +60,39 @@ OnStep = Callable[[str, int, int | None], None]
 
 
 @contextmanager
-def steps_shown(console: Console, first: str, *, alike: bool = False) -> Iterator[OnStep]:
+def steps_shown(console: Console, first: str) -> Iterator[OnStep]:
     """Show a progress bar in this block, and yield the function that moves it.
 
     The function takes the description of a step, how much of it is done, and how much there is to do; None if that is
-    not known.
+    not known. Where no terminal shows the bar, a line a minute says on standard error what is done.
 
     Args:
         console: where a command prints. If only its output goes to a file, the bar is shown on standard error.
         first: the description before the first step.
-        alike: whether all parts of the work take about the same time, so that the time left can be told.
     """
     shown = on_a_terminal(console)
     what, left = (TextColumn(text, markup=False) for text in ("{task.description}", "left"))
-    columns = (what, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    until = (left, TimeRemainingColumn()) if alike else ()
-    with Progress(*columns, *until, console=shown, transient=True, disable=not shown.is_terminal) as progress:
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), left, TimeRemainingColumn())
+    ended = Event()
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         task = progress.add_task(first, total=None)
 
         def told(step: str, done: int, total: int | None) -> None:
             progress.update(task, description=step, completed=done, total=total)
 
-        yield told
+        def each_minute() -> None:
+            minutes = 0
+            while not ended.wait(MINUTE):
+                now, minutes = progress.tasks[0], minutes + 1
+                of = "" if now.total is None else f", {now.completed:.0f} of {now.total:.0f}"
+                shown.print(f"{now.description}{of}, after {minutes} min.")
+
+        if not shown.is_terminal and not shown.quiet:
+            Thread(target=each_minute, daemon=True).start()
+        try:
+            yield told
+        finally:
+            ended.set()
 
 
 def on_a_terminal(console: Console) -> Console:

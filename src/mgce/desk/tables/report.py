@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
@@ -40,10 +41,6 @@ NOISE_LIMITS = {
 }
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
 PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text", EMBEDDING: "embeddings"}
-NO_BOUND_ON_ERRORS = (
-    " If some of these labels are wrong, that is no bound on its errors: check random rows with mgce review, or state "
-    "a --noise-rate."
-)
 CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
 
 
@@ -107,7 +104,7 @@ def _measured_and_certified(fit: TableFit) -> str:
     rows = "distinct rows" if fit.n_copies else "rows"
     label = fit.given_label
     measured = (
-        f"On {certificate.n:,} {rows} that it had not seen, the model agrees with {label} in "
+        f"Accuracy: on {certificate.n:,} {rows} that it had not seen, the model agrees with {label} in "
         f"{fit.quality['accuracy']:.1%}."
     )
     error, confidence = (
@@ -124,11 +121,34 @@ def _measured_and_certified(fit: TableFit) -> str:
     condition = _condition(certificate, fit.plan)
     if condition:
         return f"{measured} {confidence}, it is wrong on at most {_bound(error)} of {rows} drawn like these{condition}."
-    only_if = "" if right_on_checked(fit) else NO_BOUND_ON_ERRORS
     return (
         f"{measured} {confidence}, it disagrees with {label} in at most {_bound(error)} of {rows} drawn and labelled "
-        f"like these.{only_if}"
+        "like these."
     )
+
+
+def in_short(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
+    """Return what a person needs first: how good the model is, how many labels are wrong, and what to do next."""
+    review, *_, last = steps.values()
+    suspects = fit.judgement.suspects(1).size
+    command = f"{review} writes a page on which you check labels, the most suspect first" if suspects else last
+    return [headline(fit), f"Wrong labels: {_how_many_wrong(fit)}", f"Next: {command}."]
+
+
+def _how_many_wrong(fit: TableFit) -> str:
+    """Return how many labels were found wrong so far, how many may be left, and what more looks would tell."""
+    share, review = fit.share, fit.findings
+    so_far = "" if review is None else f"{review.changed:,} found and mended so far. "
+    if review is not None and review.left_is_useful:
+        return so_far + left_wrong(review)
+    most = f"up to {percent_up(share.upper)} of the {share.n:,} ({math.floor(share.upper * share.n):,})"
+    looks = f" {CHECKED_ROWS} rows drawn at random, if you check them, narrow this to {_points(fit)}."
+    narrows = share.width_after(CHECKED_ROWS) < share.upper
+    return f"{so_far}{most}{' may be left' if so_far else ''}, as estimated.{looks if narrows else ''}"
+
+
+def _points(fit: TableFit) -> str:
+    return f"an interval of at most {100 * fit.share.width_after(CHECKED_ROWS):.0f} percentage points"
 
 
 def which_model(fit: TableFit) -> str:
@@ -165,8 +185,8 @@ def wrong_labels(fit: TableFit) -> str:
         return f"Of the {labels}, {ends} are {still}. {assumed} {FEW_LOOKS}"
     return (
         f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since hard rows and wrong labels look "
-        f"alike. Check {CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within an "
-        f"interval of at most {100 * found.width_after(CHECKED_ROWS):.0f} percentage points."
+        f"alike. Check {CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within "
+        f"{_points(fit)}."
     )
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
+from mgce.desk.files.table_files import is_table
 from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
 from mgce.desk.review.bounds import width_after
 from mgce.desk.review.decision_file import saved_as
@@ -107,15 +108,15 @@ def next_steps(
         ),
         "Mend the table with the decisions, and fit a better model.": shlex.join(again),
         **(clean if fit.findings else {}),
-        "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit)]),
+        "Classify new rows.": shlex.join(["mgce", "predict", model_file, _new_rows(fit, own)]),
     }
 
 
-def _new_rows(fit: TableFit) -> str:
-    """Return what new rows may be called: a table, features or a folder of pictures."""
+def _new_rows(fit: TableFit, suffix: str) -> str:
+    """Return what new rows may be called: a table with this suffix, features or a folder of pictures."""
     if PICTURE in fit.listing.cells.columns and fit.model.columns.width:
         return "NEW-PICTURES"
-    return "NEW.npz" if fit.model.columns.width else "NEW.csv"
+    return "NEW.npz" if fit.model.columns.width else f"NEW{suffix if is_table(Path('NEW' + suffix)) else '.csv'}"
 
 
 def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
@@ -211,9 +212,9 @@ def checked_section(fit: TableFit) -> str:
     return bullets(filter(None, [*right, *checked_sentences(fit)]))
 
 
-def terminal_steps(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
-    """Return the lines for the terminal on when to stop reviewing, and on what the user can do next."""
-    return [when_to_stop(fit), "Do this next:", *(f"  {command}" for command in steps.values())]
+def terminal_steps(steps: Mapping[str, str]) -> list[str]:
+    """Return the lines for the terminal on what the user can do next."""
+    return ["Do this next:", *(f"  {command}" for command in steps.values())]
 
 
 def _caption(name: str, given: str, suggested: str) -> str:
