@@ -140,7 +140,7 @@ def _above_totals(content: bytes, encoding: str, found: Division, names: list[st
         return found
     with text_lines(content, encoding) as lines:
         last = _rows(found.sep, list(deque(lines, LAST_ROWS)))
-    if not may_be_below(next((row for row in reversed(last) if any(row)), []), names, label):
+    if not may_be_below(next((row for row in reversed(last) if row), []), names, label):
         return found
     with text_lines(content, encoding) as lines, suppress(csv.Error):
         every = islice(_reader(found.sep, lines), found.skipped, None)
