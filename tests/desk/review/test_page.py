@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from mgce._text import spreadsheet_cell
+from mgce.desk.review.decision_file import read_decisions
 from mgce.desk.review.sheet import DIGITS, LETTERS, Shown, class_keys, sheet, sheet_id
 from mgce.desk.review.suspect_file import Suspect
 
@@ -80,7 +82,7 @@ def test_a_digit_is_the_key_of_the_class_of_that_name(classes, keys):
 
 def test_of_many_classes_none_has_a_key_and_no_key_has_two_uses():
     assert class_keys([str(i) for i in range(11)]) == [""] * 11
-    assert len(set(DIGITS)) == len(DIGITS) == len(LETTERS) and not set(LETTERS) & set("ksdxuo")
+    assert len(set(DIGITS)) == len(DIGITS) == len(LETTERS) and not set(LETTERS) & set("ksdxuonf")
 
 
 def test_decisions_are_found_again_only_with_the_same_classes_and_suggestions():
@@ -167,3 +169,78 @@ def test_of_many_classes_one_is_chosen_by_its_name(opened):
     page.keyboard.type("5")
     page.keyboard.press("Enter")
     assert page.inner_text("#message") == "row 1: 0 becomes 5." and saved() == [("other", "5")]
+
+
+@pytest.mark.integration
+def test_the_focus_stays_and_what_comes_next_is_told(opened):
+    page, saved = opened(shown(*[("no", "yes")] * 4))
+    focused = "document.activeElement.dataset.decision || document.activeElement.id"
+    page.focus("[data-decision=keep]")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Space")
+    assert page.evaluate(focused) == "keep" and page.inner_text("#count") == "2 of 4 decided"
+    page.click("[data-decision=skip]")
+    assert page.evaluate(focused) == "skip"
+    assert page.get_attribute("#next", "role") == page.get_attribute("#message", "role") == "status"
+    assert page.text_content("#next") == "row 4: no, or yes?"
+    assert [decision for decision, _ in saved()] == ["keep", "keep", "skip"]
+
+
+@pytest.mark.integration
+def test_rows_are_found_by_what_was_decided_by_label_and_by_words(opened):
+    page, _ = opened(shown(("no", "yes"), ("yes", "no"), ("no", "yes"), ("maybe", "no")))
+    for key in "xsk":
+        page.keyboard.press(key)
+    page.keyboard.press("f")
+
+    def listed(which="", label=""):
+        page.select_option("#which", which)
+        page.select_option("#of", label=label or "every label")
+        return [text.split(":")[0] for text in page.locator("#found li").all_inner_texts()]
+
+    assert listed() == ["row 1", "row 2", "row 3", "row 4"] and listed("skip") == ["row 1"]
+    assert listed("changed") == ["row 2"] and listed("open") == ["row 4"] and listed("", "maybe") == ["row 4"]
+    page.select_option("#of", "")
+    page.fill("#search", "nothing like it")
+    assert page.inner_text("#n-found") == "0 of 4 rows"
+    page.fill("#search", "")
+    page.locator("#found button").nth(1).click()
+    assert "2 of 4" in page.inner_text("#where")
+
+
+@pytest.mark.integration
+def test_notes_stay_and_are_saved_as_harmless_cells(opened, tmp_path):
+    page, saved = opened(shown(("no", "yes"), ("yes", "no")))
+    page.keyboard.press("n")
+    page.keyboard.type('=1+1, "sure"; @x')
+    page.keyboard.press("Escape")
+    page.keyboard.press("k")
+    assert page.input_value("#note") == ""
+    page.reload()
+    page.keyboard.press("ArrowLeft")
+    assert page.input_value("#note") == '=1+1, "sure"; @x'
+    assert saved() == [("keep", "no")]
+    (row,) = csv.DictReader((tmp_path / "d.csv").read_text().splitlines())
+    assert row["note"] == spreadsheet_cell('=1+1, "sure"; @x') == "'=1+1, \"sure\";' @x"
+    assert read_decisions(tmp_path / "d.csv")[0][0].label == "no"
+
+
+@pytest.mark.integration
+def test_twenty_thousand_rows_open_and_a_phone_shows_them(opened):
+    page, _ = opened(shown(*[("no", "yes")] * 20_000))
+    begin = page.evaluate("performance.now()")
+    page.keyboard.press("k")
+    page.keyboard.press("f")
+    assert page.inner_text("#n-found") == "20000 of 20000 rows, of which the first 200 are listed"
+    assert page.evaluate("performance.now()") - begin < 2000
+    for width in (1400, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.integration
+def test_without_scripts_the_page_says_what_it_needs(browser, tmp_path):
+    (tmp_path / "t.html").write_bytes(sheet(shown(("no", "yes")), "Labels", "d.csv"))
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto((tmp_path / "t.html").as_uri())
+    assert "which your browser does not run" in page.inner_text("main")

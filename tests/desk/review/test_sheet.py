@@ -125,7 +125,9 @@ def test_lines_as_the_page_joins_them_are_read_back(tmp_path):
     assert data["head"] == ",".join(HEAD)
     lines = [data["head"]]
     for row in data["rows"]:  # as `csv` in page.js
-        lines.append(",".join([row["csv"][0], "suggestion", data["classes"][row["alternative"]]["csv"], row["csv"][1]]))
+        lines.append(
+            ",".join([row["csv"][0], "suggestion", data["classes"][row["alternative"]]["csv"], row["csv"][1], ""])
+        )
     path = tmp_path / "d.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     for one, decision in zip(shown, read_decisions(path)[0], strict=True):
@@ -171,5 +173,5 @@ def test_a_column_that_is_not_there_is_refused():
 def test_a_name_of_several_lines_is_one_cell_of_the_decisions(name):
     one = replace(suspects(1)[0], name=name)
     parts = data_of(sheet(chosen([one], most=1, n_random=1), "t", "d.csv").decode())["rows"][0]["csv"]
-    (row,) = csv.reader(io.StringIO(f"{parts[0]},keep,x,{parts[1]}\r\n", newline=""))
+    (row,) = csv.reader(io.StringIO(f"{parts[0]},keep,x,{parts[1]},\r\n", newline=""))
     assert len(row) == len(HEAD) and spreadsheet_text(row[1]) == name

@@ -92,7 +92,10 @@ def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
     drawn = min(random, len(open_rows))
     both = suspects + drawn - n
     said = f"{suspects:,} suspects and {drawn:,} drawn at random" + (f", {both:,} of them suspects too" if both else "")
-    return said + (", which are all that were not checked yet" if drawn < random else "")
+    said += ", which are all that were not checked yet" if drawn < random else ""
+    # More than the default were asked for.
+    asked = most > Asked.most and suspects < min(most, len(open_rows))
+    return said + ("; every other label is the likeliest of its row, so none of them is suspect" if asked else "")
 
 
 def _free_page(out: Path | None, name: Path, shown: Sequence[Shown]) -> tuple[Path, Path | None]:

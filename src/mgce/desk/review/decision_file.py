@@ -9,9 +9,10 @@ from mgce._validation import expected
 from mgce.desk.review.rows_of_csv import number, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
-# The page writes one column more: the label that it suggested. Files that older pages saved lack this column.
-SUGGESTED = "suggested"
-HEAD = (*COLUMNS, SUGGESTED)
+# The page writes two columns more: the label that it suggested, and a note of the person, which nothing reads. Files
+# that older pages saved lack these columns.
+SUGGESTED, NOTE = "suggested", "note"
+HEAD = (*COLUMNS, SUGGESTED, NOTE)
 KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
 DECISIONS = (KEEP, SUGGESTION, OTHER, DROP, SKIP)
 # Where looks are asked for. Measured with 200 and 500 looks, at errors of 0.1 and 0.2; `tests/risk/test_looked_up.py`
@@ -77,7 +78,7 @@ def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
     replaced = 0
     for path in paths:
         head, *rows = rows_of_csv(path, "checked") or [[]]
-        if tuple(head) not in (COLUMNS, HEAD):
+        if tuple(head) not in (COLUMNS, HEAD[:-1], HEAD):
             what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
             raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
         if not rows:

@@ -6,12 +6,13 @@
   const LETTERS = { k: "keep", s: "suggestion", d: "drop", x: "skip" };
   const byKey = new Map(classes.map((one, i) => [one.key, i]).filter(([key]) => key));
   // decisions: by the place of a row, [decision, class or null]; past: what undoing brings back.
-  let state = { decisions: {}, place: 0, past: [] };
+  // notes: texts by the place of a row.
+  let state = { decisions: {}, place: 0, past: [], notes: {} };
 
   function load() {
     try {
       const stored = JSON.parse(localStorage.getItem(data.id));
-      if (stored && stored.decisions && Array.isArray(stored.past)) state = stored;
+      if (stored && stored.decisions && Array.isArray(stored.past)) state = { notes: {}, ...stored };
     } catch { /* nothing was stored, or this browser stores nothing */ }
   }
 
@@ -51,6 +52,8 @@
     if (next >= 0) state.place = next;
     store(echo(row, label, decision));
     show();
+    // What a screen reader has to say of the next row; all others see it.
+    at("next").textContent = next >= 0 ? summary(next) : "";
   }
 
   function choose(label) {
@@ -76,6 +79,39 @@
     show();
   }
 
+  function summary(i) {
+    const row = rows[i], decided = state.decisions[i];
+    const said = decided ? ` Decided: ${decided[1] === null ? decided[0] : classes[decided[1]].text}.` : "";
+    return `${data.named} ${row.name}: ${classes[row.given].text}, or ${classes[row.alternative].text}?${said}`;
+  }
+
+  // A cell of CSV that no spreadsheet runs as a formula.
+  function cell(text) {
+    const safe = text.replace(/(^|[,;|\t\r\n])(["\s]*)(?=[=+\-@\uff1d\uff0b\uff0d\uff20])/g, "$1'$2");
+    return /[",;\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  }
+
+  const MOST = 200; // rows of the list: more are not read
+  function find() {
+    const [which, label, words] = [at("which").value, at("of").value, at("search").value.toLowerCase()];
+    const found = [];
+    rows.forEach((row, i) => {
+      const [decision, now] = state.decisions[i] || ["open", row.given];
+      const fits = !which || which === decision || (which === "changed" && now !== null && now !== row.given);
+      if (!fits || (label && Number(label) !== row.given && Number(label) !== now)) return;
+      const text = [row.name, row.text || "", state.notes[i] || "", ...row.cells].join("\n").toLowerCase();
+      if (!words || text.includes(words)) found.push(i);
+    });
+    at("n-found").textContent = `${found.length} of ${rows.length} rows${found.length > MOST ? `, of which the first ${MOST} are listed` : ""}`;
+    at("found").replaceChildren(...found.slice(0, MOST).map((i) => {
+      const made = element("li", ""), button = element("button", summary(i));
+      button.type = "button";
+      button.addEventListener("click", () => { state.place = i; store(summary(i)); show(); });
+      made.append(button);
+      return made;
+    }));
+  }
+
   function csv() {
     const places = Object.keys(state.decisions).map(Number);
     const last = Math.max(-1, ...places);
@@ -83,7 +119,7 @@
     // A row that was passed over counts as skipped.
     for (let i = 0; i <= last; i++) {
       const [decision, label] = state.decisions[i] || ["skip", null];
-      lines.push([rows[i].csv[0], decision, label === null ? "" : classes[label].csv, rows[i].csv[1]].join(","));
+      lines.push([rows[i].csv[0], decision, label === null ? "" : classes[label].csv, rows[i].csv[1], cell(state.notes[i] || "")].join(","));
     }
     return lines.join("\n") + "\n";
   }
@@ -129,6 +165,9 @@
     at("back").disabled = state.place === 0;
     at("forward").disabled = state.place === rows.length - 1;
     at("undo").disabled = !state.past.length;
+    at("note").value = state.notes[state.place] || "";
+    at("next").textContent = "";
+    if (at("find").open) find();
   }
 
   function offerClasses() {
@@ -139,7 +178,7 @@
       button.type = "button";
       button.dataset.class = i;
       button.append(element("kbd", one.key.toUpperCase()));
-      button.addEventListener("click", () => { button.blur(); choose(i); });
+      button.addEventListener("click", () => choose(i));
       at("classes").append(button);
     });
     at("classes").hidden = false;
@@ -149,7 +188,7 @@
   function onKey(event) {
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "s") { event.preventDefault(); return save(); }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target === at("name")) { if (event.key === "Escape") at("name").blur(); return; }
+    if (["INPUT", "SELECT"].includes(event.target.tagName)) { if (event.key === "Escape") event.target.blur(); return; }
     const key = event.key.toLowerCase();
     if (key.length === 1 && event.repeat) return event.preventDefault();  // a key that is held down decides one row
     if (key in LETTERS) decide(LETTERS[key]);
@@ -157,6 +196,8 @@
     else if (key === "arrowleft") move(-1);
     else if (key === "arrowright") move(1);
     else if (key === "o" && !at("other").hidden) at("name").focus();
+    else if (key === "n") at("note").focus();
+    else if (key === "f") { at("find").open = true; at("search").focus(); }
     else if (byKey.has(key)) choose(byKey.get(key));
     else if (key.length === 1 && key !== " ") say(`The key ${event.key} does nothing here. ${byKey.size ? "Each button shows its key." : "Type O, then the name of a class."}`);
     else return;
@@ -168,15 +209,21 @@
   if (!(state.place < rows.length)) state.place = 0;
   offerClasses();
   for (const button of document.querySelectorAll("[data-decision]"))
-    button.addEventListener("click", () => { button.blur(); decide(button.dataset.decision); });
+    button.addEventListener("click", () => decide(button.dataset.decision));
   at("other").addEventListener("submit", (event) => {
     event.preventDefault();
     const found = classes.findIndex((one) => one.text === at("name").value);
     if (found < 0) return say("No class has this name. Choose one of the list.");
     at("name").value = "";
-    at("name").blur();
     choose(found);
   });
+  at("note").addEventListener("input", () => {
+    state.notes[state.place] = at("note").value;
+    store("");
+  });
+  classes.forEach((one, i) => { const made = element("option", one.text); made.value = i; at("of").append(made); });
+  for (const id of ["which", "of", "search"]) at(id).addEventListener("input", find);
+  at("find").addEventListener("toggle", () => { if (at("find").open) find(); });
   at("undo").addEventListener("click", undo);
   at("back").addEventListener("click", () => move(-1));
   at("forward").addEventListener("click", () => move(1));

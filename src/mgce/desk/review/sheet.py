@@ -24,7 +24,7 @@ from mgce.desk.review.suspect_file import PICTURE, Suspect
 
 ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
 DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard
-LETTERS = "abcefghijl"  # keys of classes where a digit could be taken for another name; none is the key of a button
+LETTERS = "abceghijlm"  # keys of classes where a digit could be taken for another name; none is the key of a button
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
 SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
 PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
@@ -33,6 +33,25 @@ BUTTONS = (
     (SUGGESTION, "Suggestion", "S"),
     (DROP, "Drop row", "D"),
     (SKIP, "Skip", "X"),
+)
+
+
+KEYS = {
+    "K": "keep the label",
+    "S": "take the suggestion",
+    "D": "drop the row: no label is right",
+    "X": "skip the row",
+    "U": "undo the last decision",
+    "O": "name another class, where classes have no buttons",
+    "N": "write a note on the row",
+    "F": "find rows",
+    "\u2190 \u2192": "go to the row before, or to the next one",
+    "Esc": "leave a field",
+    "Ctrl S": "save the decisions",
+}
+QUEUES = {"": "all rows", "open": "undecided", "skip": "skipped", "changed": "with another label", "drop": "dropped"}
+NO_SCRIPT = (
+    "This page works by a script, which your browser does not run. Allow scripts for it, or open another browser."
 )
 
 
@@ -117,7 +136,7 @@ def sheet(
         "rows": rows,
     }
     style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return script_page(title, _body(title), STYLE + style, script, data)
+    return script_page(title, _body(title, examples[0].label_column), STYLE + style, script, data)
 
 
 def class_keys(classes: Sequence[str]) -> list[str]:
@@ -236,13 +255,23 @@ def _data_url(picture: bytes, name: str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(picture).decode()}"
 
 
-def _body(title: str) -> str:
+def _body(title: str, column: str) -> str:
+    """Return the page without its rows.
+
+    Args:
+        title: its title.
+        column: the column of the labels in the table.
+    """
     buttons = "".join(
         f'<button type="button" data-decision="{decision}">{said}<kbd>{key}</kbd></button>'
         for decision, said, key in BUTTONS
     )
+    named = html_text(f"Label in {column}" if column else "Label")
+    keys = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{said}</dd>" for key, said in KEYS.items())
+    which = "".join(f'<option value="{value}">{said}</option>' for value, said in QUEUES.items())
     return (
-        f'<main><h1>{html_text(title)}</h1><progress id="progress" value="0" aria-label="decided rows"></progress>'
+        f"<main><h1>{html_text(title)}</h1><noscript><p>{NO_SCRIPT}</p></noscript>"
+        '<progress id="progress" value="0" aria-label="decided rows"></progress>'
         '<p id="count"></p>'
         f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
         '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
@@ -251,9 +280,17 @@ def _body(title: str) -> str:
         '<button type="button" id="back" aria-label="Row before">←</button>'
         '<button type="button" id="forward" aria-label="Next row">→</button>'
         '<button type="button" id="save">Save decisions</button></div>'
-        '<p id="message" role="status" aria-live="polite"></p></div><p id="where"></p>'
-        '<div class="labels"><div><span>Given label</span><strong id="given"></strong></div>'
+        '<p id="message" role="status" aria-live="polite"></p></div><p id="next" role="status" class="unseen"></p>'
+        '<p id="where"></p>'
+        f'<div class="labels"><div><span>{named}</span><strong id="given"></strong></div>'
         '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
         '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl>'
+        '<label class="row">Note<input id="note" autocomplete="off"></label>'
+        '<details id="find"><summary>Find rows</summary><div class="row">'
+        f'<select id="which" aria-label="Which rows">{which}</select>'
+        '<select id="of" aria-label="With the label"><option value="">every label</option></select>'
+        '<input id="search" type="search" placeholder="Words in a row" aria-label="Words in a row"></div>'
+        '<p id="n-found" role="status"></p><ol id="found"></ol></details>'
+        f"<details><summary>Keys</summary><dl>{keys}</dl></details>"
         f"<p>{html_text(ON_LOOKS)}</p></main>"
     )
