@@ -59,7 +59,7 @@ def test_it_prints_what_mgce_fit_prints(quick, tmp_path, monkeypatch):
     alone = mgce(*command, "--model", "linear", "--beta", "2", folder=tmp_path)
     assert alone.returncode == 0, alone.stderr
     printed = alone.stdout.partition("Took ")[0]
-    assert printed.startswith("On 28 rows that it had not seen") and printed in whole
+    assert printed.startswith("Accuracy: on 28 rows that it had not seen") and printed in whole
 
 
 def test_a_bound_that_did_not_hold_is_said(quick, tmp_path, monkeypatch):

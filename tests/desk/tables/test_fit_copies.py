@@ -55,7 +55,7 @@ def test_the_certificate_counts_each_distinct_row_held_out_once(fit, table):
 def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
     words = headline(fit)
     assert (
-        words.startswith("On 75 distinct rows that it had not seen")
+        words.startswith("Accuracy: on 75 distinct rows that it had not seen")
         and "of distinct rows drawn and labelled like these" in words
     )
     assert "240 of the 540 rows are copies" in fit.notes[0]
