@@ -1,16 +1,19 @@
 """What each loss says of itself is checked here without its formula; a new loss says all of it in its own file."""
 
 import json
+import pkgutil
 import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+import mgce_lab.losses
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import told
 from mgce import robust_loss
@@ -64,6 +67,12 @@ def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeyp
     assert list(presets.NAMED) == list(presets.LOSSES) == ["c", "a", "b"]
     with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
         presets.add([SimpleNamespace(NAMED=named[:1])])
+
+
+def test_the_losses_of_every_file_of_the_lab_have_their_names():
+    for file in pkgutil.iter_modules(mgce_lab.losses.__path__, "mgce_lab.losses."):
+        missing = {loss.name for loss in getattr(import_module(file.name), "NAMED", ())} - NAMED.keys()
+        assert not missing, f"`_MODULES` of mgce_lab.losses does not list {file.name}"
 
 
 def test_a_sum_takes_what_its_losses_take():

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 
@@ -19,6 +20,12 @@ def test_the_names_are_those_of_the_paper_and_more():
 @pytest.mark.parametrize("name", sorted({*NAMES, *IMAGE_NAMES}))
 def test_every_data_set_has_a_citation(name):
     assert citation(name).endswith(".") and len(citation(name)) > 30
+
+
+@pytest.mark.parametrize(("function", "names"), [(load, NAMES), (load_images, IMAGE_NAMES)])
+def test_every_data_set_has_a_row_in_the_docstring_of_its_reader(function, names):
+    rows = function.__doc__.partition("====\n")[2].rpartition("====\n")[0]
+    assert [name for name in names if not re.search(rf"\b{name}\b", rows)] == []
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES, *IMAGE_NAMES} - {"digits", "iris", "wine", "breast_cancer"}))
