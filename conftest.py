@@ -17,9 +17,9 @@ from web_pages import CHROMIUM
 settings.register_profile("mgce", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("mgce")
 
-# Each module of mgce.integrations needs the library of its name, and some another.
+# Each module of mgce.integrations needs the library of its name, and some another; cleanlab's names need pandas alone.
 INTEGRATIONS = {
-    "cleanlab": ["cleanlab"],
+    "cleanlab": ["pandas"],
     "lightgbm": ["lightgbm"],
     "lightning": ["lightning"],
     "onnx": ["onnx", "onnxscript"],

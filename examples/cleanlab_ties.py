@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mgce import MGCEClassifier
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.integrations.cleanlab import untied_probs
+from mgce.integrations.untied import untied_probs
 from mgce.noise import corrupt, symmetric
 
 BETA = 1.4

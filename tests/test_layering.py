@@ -144,7 +144,7 @@ ROOMS = {
         "annotations annotator_report calibration_report class_report summary suspects_report",
         "report",
     ),
-    "mgce.integrations": ("boosting cleanlab lightning onnx skorch transformers", "lightgbm xgboost"),
+    "mgce.integrations": ("boosting cleanlab lightning onnx skorch transformers untied", "lightgbm xgboost"),
     "mgce.desk.cli": (
         "env main shared_options",
         "group terminal",

@@ -144,7 +144,7 @@ def test_numbers_that_no_half_type_holds_are_what_files_and_float32_hold():
 
 
 def test_logits_of_cleanlab_in_half_types():
-    cleanlab = pytest.importorskip("mgce.integrations.cleanlab")
+    cleanlab = pytest.importorskip("mgce.integrations.untied")
     for values in (LOGITS.bfloat16(), LOGITS.half(), LOGITS.half().numpy()):
         np.testing.assert_array_equal(
             cleanlab.untied_probs(values), cleanlab.untied_probs(np.asarray(torch.as_tensor(values).double()))

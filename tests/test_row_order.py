@@ -37,7 +37,7 @@ from mgce._row_order import content_order
 from mgce.desk.cli.commands import COMMANDS
 from mgce.desk.files import Table
 from mgce.estimators import stochastic
-from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
+from mgce.integrations.untied import UntiedClassifier, untied_probs
 from mgce.labels.confident import confident_labels
 from mgce.risk import UncertaintySet
 from mgce_lab.cli import commands as lab_commands

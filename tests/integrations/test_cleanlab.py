@@ -1,128 +1,215 @@
+"""Functions of cleanlab's names: the same names, arguments and columns, and the ranking of `find_suspects`."""
+
+import inspect
+
 import numpy as np
+import pandas as pd
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.metrics import average_precision_score
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
-from sklearn.preprocessing import StandardScaler
 
-pytest.importorskip("cleanlab", reason="needs cleanlab")
+import mgce
+from mgce.integrations import cleanlab as door
 
-from cleanlab.classification import CleanLearning
-from cleanlab.filter import find_label_issues
-from cleanlab.rank import get_label_quality_scores
-
-from mgce import MGCEClassifier
-from mgce.functional import minimax_probs, worst_case_probs
-from mgce.integrations.cleanlab import UntiedClassifier, untied_probs
-from mgce.noise import corrupt, symmetric
-from mgce.risk import estimate_transition
-
-FILTERS = ("prune_by_noise_rate", "prune_by_class", "both", "confident_learning")
+HOMES = {
+    "filter": ("find_label_issues",),
+    "rank": ("get_label_quality_scores",),
+    "count": ("num_label_issues", "estimate_joint"),
+    "dataset": ("health_summary",),
+    "multiannotator": (
+        "get_label_quality_multiannotator",
+        "get_majority_vote_label",
+        "get_active_learning_scores",
+    ),
+    "classification": ("CleanLearning",),
+}
+LINEAR = LogisticRegression(max_iter=1000)
+NAMES = [(home, name) for home, names in HOMES.items() for name in names]
 
 
 @pytest.fixture(scope="module")
-def digits():
+def given():
     X, y = load_digits(return_X_y=True)
-    X, y = StandardScaler().fit_transform(X)[:900], y[:900]
-    noisy, flipped = corrupt(torch.from_numpy(y), symmetric(10, 0.2), torch.Generator().manual_seed(0))
-    clf = MGCEClassifier(lambda0=3e-3, tol=1e-3)
-    f = cross_val_predict(clf, X, noisy.numpy(), cv=3, method="decision_function")
-    return X, noisy.numpy(), flipped.numpy(), f
+    X, y = X[:600] / 16, y[:600]
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(len(y)) < 0.1, (y + rng.integers(1, 10, len(y))) % 10, y)
+    probs = cross_val_predict(LINEAR, X, labels, cv=3, method="predict_proba")
+    return X, y, labels, probs
 
 
-def own(probs, labels):
-    return probs[np.arange(len(labels)), labels]
+@pytest.fixture(scope="module")
+def annotations(given):
+    _, y, _, _ = given
+    rng = np.random.default_rng(1)
+    wrong = rng.random((len(y), 4)) < [0.05, 0.1, 0.2, 0.4]
+    labels = np.where(wrong, (y[:, None] + rng.integers(1, 10, wrong.shape)) % 10, y[:, None]).astype(float)
+    labels[rng.random(labels.shape) < 0.3] = np.nan
+    labels[np.isnan(labels).all(1), 0] = 0
+    return pd.DataFrame(labels, columns=["A", "B", "C", "D"])
 
 
-def test_many_labels_have_h_of_zero_and_none_has_q_of_zero(digits):
-    _, labels, _, f = digits
-    h, q = minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), untied_probs(f, beta=1.4)
-    assert (own(h, labels) == 0).mean() > 0.1
-    assert (q > 0).all() and np.abs(q - h).max() < 1e-5
-    np.testing.assert_allclose(q.sum(1), 1, rtol=0, atol=1e-15)
-    assert (q.argmax(1) == f.argmax(1)).all()
+@pytest.mark.parametrize("home, name", NAMES)
+def test_arguments_have_the_names_and_order_of_cleanlab(home, name):
+    theirs = getattr(pytest.importorskip(f"cleanlab.{home}"), name)
+    methods = ("__init__", "fit", "find_label_issues") if inspect.isclass(theirs) else ("__call__",)
+    for method in methods:
+        pair = [one if method == "__call__" else getattr(one, method) for one in (getattr(door, name), theirs)]
+        ours, known = (inspect.signature(one).parameters for one in pair)
+        named = [argument for argument in ours if argument != "others"]
+        assert set(named) <= set(known), set(named) - set(known)
+        places = [list(known).index(a) for a in named if known[a].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        assert places == list(range(len(places)))
 
 
-def test_labels_of_probability_zero_are_ordered_by_their_distance_in_units_of_the_spread(digits):
-    _, labels, _, f = digits
-    score = get_label_quality_scores(labels, untied_probs(f, beta=1.4), method="self_confidence")
-    zero = own(minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), labels) == 0
-    distance = [(max(row) - row[label]) / (1 + np.std(row)) for row, label in zip(f, labels, strict=True)]
-    assert np.unique(score[zero]).size == zero.sum() > 100
-    assert (np.argsort(score[zero]) == np.argsort(-np.array(distance)[zero])).all()
+def test_the_mask_and_the_order_are_those_of_find_suspects(given):
+    _, y, labels, probs = given
+    suspects = mgce.find_suspects(probs, labels, given="probs")
+    mask = door.find_label_issues(labels, probs)
+    ranked = door.find_label_issues(labels, probs, return_indices_ranked_by="normalized_margin")
+    assert (
+        mask.dtype == bool and (mask == suspects.is_issue).all() and door.num_label_issues(labels, probs) == mask.sum()
+    )
+    assert ranked.tolist() == [row for row in suspects.order if mask[row]] and len(ranked) > 30
+    score = door.get_label_quality_scores(labels, probs)
+    assert (np.diff(score[ranked]) >= 0).all() and score.min() >= 0 and score.max() <= 1
+    assert (labels != y)[ranked].mean() > 0.9
 
 
-def test_the_order_finds_more_wrong_labels_than_that_of_h(digits):
-    _, labels, flipped, f = digits
-    h, q = minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), untied_probs(f, beta=1.4)
-    by_h, by_q = (average_precision_score(flipped, -own(probs, labels)) for probs in (h, q))
-    assert by_q > by_h + 0.01
+def test_filters_with_a_definition_are_those_of_cleanlab(given):
+    theirs = pytest.importorskip("cleanlab.filter")
+    _, _, labels, probs = given
+    for filter_by in ("predicted_neq_given", "confident_learning"):
+        expected = theirs.find_label_issues(labels, probs, filter_by=filter_by, n_jobs=1)
+        assert (door.find_label_issues(labels, probs, filter_by=filter_by) == expected).all() and expected.any()
 
 
-@pytest.mark.parametrize("far", [1e300, 1.7e308, np.inf])
-def test_huge_and_masked_logits(far):
-    f = [[3.0, -far, 0.0], [min(far, 1e300), 0.0, -far]]
-    q = untied_probs(torch.tensor(f, dtype=torch.float64))
-    assert np.isfinite(q).all() and (q >= 0).all() and (q.argmax(1) == 0).all()
-    np.testing.assert_allclose(q.sum(1), 1, rtol=0, atol=1e-15)
+def test_numbers_limit_the_rows_of_each_class(given):
+    _, _, labels, probs = given
+    full = door.find_label_issues(labels, probs, return_indices_ranked_by="self_confidence")
+    half = door.find_label_issues(labels, probs, return_indices_ranked_by="self_confidence", frac_noise=0.5)
+    assert half.tolist() == full[: len(half)].tolist() and len(half) == np.ceil(len(full) / 2)
+    most = [3, 0, 1, 0, 0, 2, 0, 0, 0, 0]
+    few = door.find_label_issues(labels, probs, num_to_remove_per_class=most)
+    assert np.bincount(labels[few], minlength=10).tolist() == most
+    size = np.bincount(labels).max()
+    assert not door.find_label_issues(labels, probs, min_examples_per_class=size).any()
 
 
-@pytest.mark.parametrize(
-    "f",
-    [
-        [[1.0, 1.0, 0.0], [2.0, 2.0, 2.0]],
-        [[1 - 1e-9, 1.0, 0.0], [1.0, 1 - 1e-9, 0.0]],  # closer than what is added
-        [[0.0, 5.0], [1e-9, 0.0]],
-        [[-1e300, 0.0, 1e300], [1e160, -1e160, 0.0]],
-        np.zeros((1, 100_000)),  # so many classes that they share more than they have
-    ],
-)
-@pytest.mark.parametrize("beta", [1.0, 1.4, np.inf])
-def test_classes_are_ordered_as_their_logits_are_and_equal_logits_get_equal_probabilities(f, beta):
-    f = np.asarray(f)
-    q = untied_probs(f, beta=beta)
-    assert (q > 0).all() and np.abs(q.sum(1) - 1).max() < 1e-14
-    for row, logits in zip(q, f, strict=True):
-        order = np.argsort(logits)
-        assert (np.sign(np.diff(row[order])) == np.sign(np.diff(logits[order]))).all()
+def test_labels_of_any_type_and_classes_without_a_row(given):
+    _, _, labels, probs = given
+    by_number = door.get_label_quality_scores(labels, probs)
+    np.testing.assert_array_equal(door.get_label_quality_scores([f"digit {y}" for y in labels], probs), by_number)
+    only = labels < 9
+    assert door.find_label_issues(labels[only], probs[only]).shape == (only.sum(),)
+    assert door.estimate_joint(labels[only], probs[only]).shape == (10, 10)
 
 
-@pytest.mark.parametrize("filter_by", FILTERS)
-def test_in_each_filter_it_finds_what_h_finds_and_orders_it_better(digits, filter_by):
-    _, labels, flipped, f = digits
-    h, q = minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), untied_probs(f, beta=1.4)
-    found = [find_label_issues(labels, probs, filter_by=filter_by, n_jobs=1) for probs in (h, q)]
-    recall = [(mask & flipped).sum() / flipped.sum() for mask in found]
-    assert recall[1] >= recall[0] > 0.7
-    ranked = find_label_issues(labels, q, filter_by=filter_by, return_indices_ranked_by="self_confidence", n_jobs=1)
-    assert (np.diff(own(q, labels)[ranked]) > 0).all()  # no ties: h has a hundred
+@pytest.mark.parametrize("name", ["confident_joint", "multi_label", "anything"])
+def test_arguments_that_would_change_the_result_are_refused(given, name):
+    _, _, labels, probs = given
+    with pytest.raises(TypeError, match=f"Expected `argument` to be one of this function .*, but got '{name}'"):
+        door.find_label_issues(labels, probs, **{name: True})
+    with pytest.raises(ValueError, match="Expected `pred_probs` to be of shape"):
+        door.find_label_issues(labels, probs[:, :5] / probs[:, :5].sum(1, keepdims=True))
 
 
-def test_clean_learning_takes_the_classifier(digits):
-    X, labels, flipped, _ = digits
-    clf = UntiedClassifier(MGCEClassifier(lambda0=3e-3, tol=1e-3))
-    assert clone(clf).estimator.lambda0 == 3e-3
-    learning = CleanLearning(clf, cv_n_folds=3, seed=0, find_label_issues_kwargs={"n_jobs": 1}).fit(X, labels)
-    issues = learning.get_label_issues()["is_label_issue"].to_numpy()
-    assert (issues & flipped).sum() / flipped.sum() > 0.7
-    assert (issues & flipped).sum() / issues.sum() > 0.7
+def test_the_joint_is_near_the_one_that_made_the_labels(given):
+    _, y, labels, probs = given
+    true = np.zeros((10, 10))
+    np.add.at(true, (labels, y), 1 / len(y))
+    found = door.health_summary(labels, probs)
+    assert np.abs(found["joint"] - true).max() < 0.02 and abs(found["joint"].sum() - 1) < 1e-12
+    assert abs(found["overall_label_health_score"] - np.trace(true)) < 0.05
+    theirs = pytest.importorskip("cleanlab.dataset").health_summary(labels, probs, verbose=False)
+    assert set(found) == set(theirs)
+    for table in ("classes_by_label_quality", "overlapping_classes"):
+        assert list(found[table]) == list(theirs[table]) and len(found[table]) == len(theirs[table])
+        named = door.health_summary(labels, probs, class_names=list("abcdefghij"))[table]
+        theirs_named = pytest.importorskip("cleanlab.dataset").health_summary(
+            labels, probs, class_names=list("abcdefghij"), verbose=False
+        )[table]
+        assert list(named) == list(theirs_named)
 
 
-def test_two_classes_and_string_labels():
-    X = np.array([[0.0], [1.0], [8.0], [9.0]])
-    clf = UntiedClassifier(MGCEClassifier(lambda0=1e-5)).fit(X, ["a", "a", "b", "b"])
-    assert clf.predict(X).tolist() == ["a", "a", "b", "b"] and clf.classes_.tolist() == ["a", "b"]
-    assert (clf.predict_proba(X).argmax(1) == [0, 0, 1, 1]).all() and (clf.predict_proba(X) > 0).all()
+def test_clean_learning_finds_wrong_labels_and_leaves_them_out(given):
+    X, y, labels, _ = given
+    cl = door.CleanLearning(LINEAR, seed=0, cv_n_folds=3).fit(X, labels)
+    table = cl.get_label_issues()
+    assert list(table) == ["is_label_issue", "label_quality", "given_label", "predicted_label"]
+    issues = table["is_label_issue"].to_numpy()
+    assert ((labels != y) & issues).sum() / issues.sum() > 0.9
+    assert cl.score(X, y) > LINEAR.fit(X, labels).score(X, y)
+    assert cl.predict(X).shape == (len(X),) and cl.predict_proba(X).shape == (len(X), 10)
+    again = [clone(cl).fit(X, labels, label_issues=one) for one in (table, issues, np.flatnonzero(issues))]
+    for one in again:
+        np.testing.assert_allclose(one.predict_proba(X), cl.predict_proba(X))
+    theirs = pytest.importorskip("cleanlab.classification").CleanLearning(LINEAR, seed=0)
+    assert list(theirs.find_label_issues(X, labels)) == list(table)
 
 
-def test_the_estimated_matrix_is_that_of_cleanlab(digits):
-    from cleanlab.count import estimate_joint
+def test_clean_learning_takes_frames_and_names_of_classes(given):
+    X, _, labels, probs = given
+    names = np.array([f"digit {label}" for label in labels])
+    cl = door.CleanLearning(seed=0, cv_n_folds=2, clf=LINEAR).fit(pd.DataFrame(X[:200]), names[:200])
+    assert set(cl.predict(pd.DataFrame(X[:20]))) <= set(names) and cl.classes_.tolist() == sorted(set(names))
+    assert door.CleanLearning().get_label_issues() is None
+    with pytest.raises(ValueError, match="Expected `label_issues` to be 200 values"):
+        door.CleanLearning().fit(X[:200], labels[:200], label_issues=np.zeros(3, bool))
+    assert len(door.CleanLearning().find_label_issues(labels=labels, pred_probs=probs)) == len(labels)
 
-    _, labels, _, f = digits
-    p = worst_case_probs(torch.from_numpy(f), beta=1.4).numpy()
-    joint = estimate_joint(labels, p).T  # cleanlab has the given label first
-    # cleanlab rounds the joint to whole rows: one row of a class of about 80, in numerator and denominator.
-    got = estimate_transition(labels, p).matrix
-    np.testing.assert_allclose(got, joint / joint.sum(1, keepdims=True), rtol=0, atol=2 / 80)
+
+def test_consensus_has_the_columns_of_cleanlab_and_finds_the_poor_annotator(given, annotations):
+    _, y, _, probs = given
+    found = door.get_label_quality_multiannotator(annotations, probs)
+    consensus = found["label_quality"]["consensus_label"]
+    majority = door.get_majority_vote_label(annotations)
+    assert consensus.dtype == majority.dtype == np.int64
+    assert (consensus == y).mean() > (majority == y).mean() > 0.8
+    assert found["annotator_stats"].index[0] == "D"
+    assert found["detailed_label_quality"].isna().to_numpy().tolist() == annotations.isna().to_numpy().tolist()
+    theirs = pytest.importorskip("cleanlab.multiannotator").get_label_quality_multiannotator(
+        annotations, probs, verbose=False
+    )
+    assert set(found) == set(theirs)
+    for table, values in theirs.items():
+        assert list(found[table]) == list(values) and found[table].shape == values.shape
+        assert [str(kind) for kind in found[table].dtypes] == [str(kind) for kind in values.dtypes]
+    same = ["annotator_agreement", "num_annotations"]
+    agree = (theirs["label_quality"]["consensus_label"] == consensus).to_numpy()
+    pd.testing.assert_frame_equal(found["label_quality"][agree][same], theirs["label_quality"][agree][same])
+
+
+def test_rows_without_a_label_ask_for_one_first_where_the_model_is_unsure(given, annotations):
+    probs = given[3]
+    unsure = np.full((2, 10), 0.1)
+    scores, others = door.get_active_learning_scores(annotations, probs, np.vstack([unsure, np.eye(10)[:1]]))
+    assert scores.shape == (len(annotations),) and others.shape == (3,)
+    assert others[:2].max() < np.quantile(scores, 0.1) and others[2] > others[0]
+    with pytest.raises(ValueError, match="Expected `pred_probs` to be given"):
+        door.get_active_learning_scores(annotations, None, unsure)
+
+
+def test_datalab_looks_for_wrong_labels_alone(given, capsys):
+    X, y, labels, probs = given
+    lab = door.Datalab({"X": X, "y": labels}, label_name="y")
+    with pytest.raises(ValueError, match="find_issues"):
+        lab.get_issues()
+    lab.find_issues(pred_probs=probs, features=X, issue_types={"label": {}})
+    table = lab.get_issues("label")
+    assert list(table) == ["is_label_issue", "label_score", "given_label", "predicted_label"]
+    assert list(lab.issues) == ["is_label_issue", "label_score"]
+    assert lab.issue_summary["num_issues"].item() == table["is_label_issue"].sum()
+    assert lab.get_info("label")["num_label_issues"] == lab.get_info()["label"]["num_label_issues"]
+    lab.report(num_examples=2)
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    lab.find_issues(features=X)
+    assert (labels != y)[lab.get_issues("label")["is_label_issue"]].mean() > 0.9
+    for wrong in ({"issue_types": {"outlier": {}}, "features": X}, {}):
+        with pytest.raises(ValueError, match="Expected `"):
+            lab.find_issues(**wrong)
+    with pytest.raises(ValueError, match="Expected `issue_name`"):
+        lab.get_issues("outlier")
+    with pytest.raises(ValueError, match="Expected `label_name`"):
+        door.Datalab({"X": X})

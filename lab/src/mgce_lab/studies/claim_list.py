@@ -568,11 +568,6 @@ EXEMPT: list[Entry] = [
     Exempt("docs/image-experiments.md", re.compile(r"^\| `(?:table|figure)\d` \|.*$", re.MULTILINE), PLAN),
     Exempt("docs/image-experiments.md", "only 60 of the 270 networks are trained", PLAN),
     Exempt("docs/installation.md", "takes about 20 seconds of", CLOCK),
-    Exempt(
-        "docs/migrating/cleanlab.md",
-        "(one in six on digits with 20 % wrong labels)",
-        "examples/cleanlab_ties.py prints it",
-    ),
     Exempt("docs/migrating/entmax.md", "e_y is 1 for the label and 0 for other classes", DEFINITION),
     Exempt("docs/migrating/gce.md", "| q towards 0, cross-entropy | divides by 0 |", DEFINITION),
     Exempt("docs/migrating/gce.md", "a probability below 1e-7", ARGUMENT),
