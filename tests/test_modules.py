@@ -8,7 +8,6 @@ SOURCE = TESTS.parent / "src" / "mgce"
 # A module is tested in `tests/<room>/test_<module>.py`, or in the test file of one of its functions. The modules below
 # serve other modules of their room, and are tested through them.
 TESTED_IN = {
-    "_machine": "desk/cli/test_commands.py",
     "desk/cli/group": "desk/cli/test_commands.py",
     "_limits": "estimators/test_archive.py",
     "_text": "desk/cli/test_hostile_names.py",

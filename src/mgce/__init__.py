@@ -1,4 +1,7 @@
-"""Minimax generalized cross-entropy: a convex, noise-robust replacement for cross-entropy."""
+"""Minimax generalized cross-entropy: a convex, noise-robust replacement for cross-entropy.
+
+Public are the names that docs/api.md lists; all others may change in any version.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,7 +37,7 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
     from mgce.risk import certify as certify
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 _ROOMS = ("estimators", "functional", "labels", "loop", "losses", "metrics", "noise", "risk", "sets")
 _NAMES = {  # by the module that defines them; every other public name is in its room
     "mgce.estimators": ("ConsensusClassifier", "MGCEClassifier", "MGCEEmbeddingClassifier", "find_suspects"),

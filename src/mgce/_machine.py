@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import platform
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
 PACKAGES = ("torch", "numpy", "scikit-learn", "pandas", "matplotlib", "torchmetrics", "lightning", "triton")
 
 
+@functools.cache
+def build() -> str:
+    """Return the version of `mgce` with the date and commit of the build, such as `0.3.0 (20261127.f650f242ab)`.
+
+    A wheel holds them in a file that the build wrote. A checkout asks git.
+    """
+    import mgce
+
+    package = Path(__file__).parent
+    written, checkout = package / "_build.txt", package.parents[1]
+    known = written.read_text().strip() if written.exists() else ""
+    if not known and (checkout / "hatch_build.py").exists():
+        command = ["git", "-C", str(checkout), "log", "-1", "--format=%cd.%H", "--date=format:%Y%m%d"]
+        try:
+            found = subprocess.run(command, capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError):
+            return mgce.__version__
+        known = f"{found.stdout[: len('20260101.') + 10]}, checkout"
+    return f"{mgce.__version__} ({known})" if known else mgce.__version__
+
+
 def describe() -> dict[str, str]:
     """Return the versions of installed packages and the names of processor and GPU, as a dict."""
     import torch
 
-    import mgce
     from mgce.kernels import cpu_library
 
-    facts = {"mgce": mgce.__version__, "python": platform.python_version(), "platform": platform.platform()}
+    facts = {"mgce": build(), "python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
         try:
             facts[package] = metadata.version(package)

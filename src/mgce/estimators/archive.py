@@ -15,8 +15,8 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 import numpy as np
 from numpy.typing import NDArray
 
-import mgce
 from mgce._limits import TooLargeError, check_zip
+from mgce._machine import build
 from mgce._validation import expected
 
 FORMAT = 2  # version of the format, to be increased when files hold something else
@@ -54,7 +54,7 @@ def pack(tree: Any, arrays: Sequence[NDArray[Any]]) -> bytes:
     Raises:
         TooLargeError: if :func:`unpack` would refuse the file.
     """
-    names = {"format": FORMAT, "mgce": mgce.__version__, "content": tree}
+    names = {"format": FORMAT, "mgce": build(), "content": tree}
     members = {CONTENT: json.dumps(names, separators=(",", ":"), allow_nan=False).encode()}
     for number, array in enumerate(arrays):
         np.lib.format.write_array(member := io.BytesIO(), array, allow_pickle=False)
@@ -86,7 +86,7 @@ def unpack(content: bytes) -> tuple[Any, Arrays]:
         raise TooLargeError(f"names of more than {CONTENT_BYTES:,} bytes")
     names = json.loads(archive.read(CONTENT))
     if names["format"] != FORMAT:
-        readable = f"a file of the format that mgce {mgce.__version__} writes"
+        readable = f"a file of the format that mgce {build()} writes"
         raise OtherFormatError(expected("format", readable, f"that of mgce {names['mgce']}"))
     return names["content"], Arrays(archive)
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-import mgce
+from mgce._machine import build
 from mgce.desk.cli.predict import _on_unsure
 from mgce.desk.tables.model import TableModel
 from mgce.estimators import MGCEClassifier, load, save
@@ -189,7 +189,7 @@ def test_models_of_no_table_or_of_another_format_are_refused(refuses, model_file
     with monkeypatch.context() as later:
         later.setattr("mgce.estimators.archive.FORMAT", 99)
         (tmp_path / "model.mgce").write_bytes(model.to_bytes())
-    refuses(f"but got 'that of mgce {mgce.__version__}'.", "predict", "model.mgce", "fresh.csv")
+    refuses(f"but got 'that of mgce {build()}'.", "predict", "model.mgce", "fresh.csv")
 
 
 def test_files_that_cannot_be_read_or_written_are_refused(refuses, model_file, fresh, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from scipy.special import softmax
 from scipy.stats import binom, binomtest
 from sklearn.pipeline import Pipeline
 
-import mgce
 from mgce._limits import TABLE_CELLS, read_at_most
+from mgce._machine import build
 from mgce._validation import check_choice, expected
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
@@ -78,7 +78,7 @@ class TableModel:
     pipeline: Any  # a fitted transformer and a fitted robust classifier
     columns: Columns
     trained_rows: NDArray[np.uint64]  # a hash of each row that it learnt from, sorted
-    version: str = mgce.__version__  # of the mgce that fitted the model
+    version: str = field(default_factory=build)  # and build, of the mgce that fitted the model
     sets: ConformalSets | None = None  # prediction sets, calibrated on the rows held out
     # Number of rows that the model of the fit's figures and certificate learnt from; None if this is that model.
     n_measured: int | None = None

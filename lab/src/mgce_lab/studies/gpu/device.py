@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-import mgce
+from mgce._machine import build
 
 # Calls of each contestant on the device that are timed, and those before them, in which kernels are compiled.
 TURNS, WARM_UP = 60, 3
@@ -33,7 +33,7 @@ def describe() -> dict[str, str]:
         RuntimeError: if a fault has spoiled the device for this process.
     """
     torch.cuda.synchronize()
-    facts = {"python": platform.python_version(), "mgce": mgce.__version__, "cuda": str(torch.version.cuda)}
+    facts = {"python": platform.python_version(), "mgce": build(), "cuda": str(torch.version.cuda)}
     for package in PACKAGES:
         try:
             facts[package] = importlib.metadata.version(package)
