@@ -20,6 +20,7 @@ import mgce.metrics
 import mgce.noise
 import mgce.risk
 import mgce.sets
+from public_names import RECORD, described, listed
 
 ROOT = Path(__file__).parents[1]
 INTEGRATIONS = sorted(path for path in (ROOT / "src/mgce/integrations").glob("*.py") if path.stem != "__init__")
@@ -98,17 +99,6 @@ def test_import_brings_no_optional_or_heavy_module():
     assert not heavy & set(result.stdout.split())
 
 
-def listed():
-    """Return the full name of every entry of docs/api.md."""
-    module, names = "", set()
-    for line in (ROOT / "docs/api.md").read_text().splitlines():
-        if line.startswith(".. currentmodule:: "):
-            module = line.split()[-1]
-        elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
-            names.add(f"{module}.{line.strip()}")
-    return names
-
-
 LISTED = listed()
 
 
@@ -135,3 +125,11 @@ def test_what_is_listed_is_there():
     others = {"mgce.estimators.load", "mgce.estimators.save"}
     others.add("mgce.desk.files.images.ImageFiles")
     assert not {name for name in LISTED - public - others if not name.startswith("mgce.integrations.")}
+
+
+def test_public_names_and_arguments_change_only_with_a_line_in_the_changelog():
+    then, now = set(RECORD.read_text().splitlines()), set(described())
+    _, _, newest = (ROOT / "CHANGELOG.md").read_text().partition("\n## ")
+    newest = newest.partition("\n## ")[0]
+    changed = {re.split(r"[(]", line)[0].rsplit(".", 1)[-1] for line in then ^ now}
+    assert not [name for name in sorted(changed) if not re.search(rf"`[^`]*\b{name}\b[^`]*`", newest)]

@@ -259,10 +259,10 @@ def get_label_quality_multiannotator(
     equal = (cells == found.labels[:, None].astype(object)) & ~absent
     with np.errstate(invalid="ignore"):  # a row without a label agrees with nobody
         agreement = equal.sum(1) / found.n_labels
-    quality = {"consensus_label": found.labels, "consensus_quality_score": found.quality}
+    judged = {"consensus_label": found.labels, "consensus_quality_score": found.quality}
     results = {
         "label_quality": pd.DataFrame(
-            {**quality, "annotator_agreement": agreement, "num_annotations": found.n_labels}, index=frame.index
+            {**judged, "annotator_agreement": agreement, "num_annotations": found.n_labels}, index=frame.index
         )
     }
     place = {label: number for number, label in enumerate(found.classes.tolist())}
@@ -273,7 +273,7 @@ def get_label_quality_multiannotator(
         names = [f"quality_annotator_{name}" for name in frame.columns]
         results["detailed_label_quality"] = pd.DataFrame(own, columns=names, index=frame.index)
     if return_annotator_stats:
-        worst = [_worst_class(own[:, j], cells[:, j]) for j in range(own.shape[1])]
+        worst = [_worst_class(quality, labels) for quality, labels in zip(own.T, cells.T, strict=True)]
         stats = pd.DataFrame(
             {
                 "annotator_quality": [one.estimated_accuracy for one in found.annotators],
@@ -641,7 +641,9 @@ def _annotations(labels: Any) -> pd.DataFrame:
 
 def _cells(frame: pd.DataFrame) -> Array:
     """Return the labels as Python objects, and None for no label, shape (n, m)."""
-    return np.where(frame.isna(), None, frame.to_numpy(dtype=object))
+    cells = frame.to_numpy(dtype=object, copy=True)
+    cells[frame.isna().to_numpy()] = None
+    return cells
 
 
 def _with_classes(frame: pd.DataFrame, pred_probs: Any) -> tuple[pd.DataFrame, FloatArray | None, Array]:
