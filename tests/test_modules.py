@@ -10,7 +10,6 @@ SOURCE = TESTS.parent / "src" / "mgce"
 TESTED_IN = {
     "desk/cli/group": "desk/cli/test_commands.py",
     "_limits": "estimators/test_archive.py",
-    "_text": "desk/cli/test_hostile_names.py",
     "functional": "test_public_api.py",
     "desk/cli/annotated": "desk/cli/test_annotations.py",
     "desk/cli/env": "desk/cli/test_commands.py",
