@@ -99,7 +99,7 @@ def sheets(made: Workbook) -> None:
 
 
 def formats(made: Workbook) -> None:
-    """Give cells formats, comments, colours and widths, and hide some."""
+    """Set formats, comments, colours and widths of cells, and hide some."""
     sheet = made["Claims"]
     for row in range(2, N + 2):
         sheet.cell(row, 2).number_format = "DD/MM/YYYY"

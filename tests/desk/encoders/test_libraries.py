@@ -108,7 +108,8 @@ def test_a_missing_library_is_said_with_what_installs_it(monkeypatch, name, kind
 
 @pytest.mark.parametrize("name", ["resnet18", "nothing:there", "timm:"])
 def test_an_unknown_name_is_refused_with_the_forms_of_names(name):
-    with pytest.raises(ValueError, match="Expected `encoder` to be efficientnet-lite0, a local folder, timm:NAME, "):
+    wanted = "Expected `encoder` to be efficientnet-lite0, all-minilm-l6-v2, a local folder, timm:NAME, "
+    with pytest.raises(ValueError, match=wanted):
         load_encoder(name, PICTURES)
 
 

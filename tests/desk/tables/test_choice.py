@@ -38,9 +38,9 @@ def silent(step):
     [
         (AUTO, {}, ["correction"]),
         (AUTO, {"wide": True}, ["correction", "head"]),
-        (AUTO, {"width": 8}, ["head"]),
+        (AUTO, {"encoded": True}, ["head"]),
         ("linear", {"wide": True}, ["linear"]),
-        ("forest", {"width": 8}, ["forest"]),
+        ("forest", {"encoded": True}, ["forest"]),
     ],
 )
 def test_a_named_model_is_alone_and_wide_tables_have_the_head_too(model, options, names):

@@ -9,9 +9,15 @@ from sklearn.pipeline import Pipeline
 
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.texts import TOKEN
+from mgce.desk.encoders import meaning
+from mgce.desk.tables import text_features
+from mgce.desk.tables.fit import run
+from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.text_features import SETTINGS, TextEncoder, transformer
 from mgce.estimators import MGCEClassifier, MGCEForestClassifier, load
+from mgce.features.card import TEXTS
+from tiny_encoder import WIDTH, tiny
 
 TOPICS = {
     "bill": "please send the invoice again",
@@ -159,3 +165,54 @@ def test_a_file_of_other_terms_is_refused(mixed, tmp_path):
         setattr(encoder, name, kept)
         with pytest.raises(ValueError, match="undamaged"):
             TableModel.load(tmp_path / "m.mgce")
+
+
+@pytest.fixture
+def by_meaning(monkeypatch):
+    """Let texts be read by a small encoder; return it."""
+    small = tiny(TEXTS)
+    monkeypatch.setattr(text_features, "is_installed", lambda: True)
+    monkeypatch.setattr(text_features, "encoder", lambda: small)
+    monkeypatch.setattr(meaning, "encoder", lambda: small)
+    monkeypatch.setattr(meaning, "TEXT_WIDTH", WIDTH)
+    monkeypatch.setattr(meaning, "_kept", {})
+    return small
+
+
+def test_a_text_has_features_of_its_meaning_behind_those_of_its_words(by_meaning):
+    texts, _ = tickets(80)
+    frame = pd.DataFrame({"n": np.arange(80.0), "subject": texts})
+    found = transformer(frame, {"n": "number", "subject": "text"}, 0).fit(frame).transform(frame)
+    words = TextEncoder().fit(texts).transform(texts)
+    assert found.shape[1] == 1 + words.shape[1] + WIDTH
+    np.testing.assert_allclose(found[:, 1:-WIDTH], words)
+    np.testing.assert_allclose(found[:, -WIDTH:], 2 * by_meaning.encode(texts.tolist()), atol=1e-4)
+    numbers = transformer(frame[["n"]], {"n": "number"}, 0).fit(frame[["n"]]).transform(frame[["n"]])
+    np.testing.assert_allclose(found[:, :1], numbers)
+
+
+def test_a_model_that_reads_meaning_predicts_alike_from_its_file(by_meaning, tmp_path, monkeypatch):
+    texts, topic = tickets()
+    frame = pd.DataFrame({"subject": texts, "topic": topic})
+    fit = run(frame, FitPlan("topic"))
+    assert any("their meaning as all-minilm-l6-v2 encodes it" in note for note in fit.notes)
+    assert fit.choice.name == "head"  # as for embeddings
+    path = tmp_path / "m.mgce"
+    path.write_bytes(fit.model.to_bytes())
+    loaded = TableModel.load(path)
+    selected = loaded.columns.select(frame)
+    np.testing.assert_array_equal(loaded.predict(selected).h, fit.model.predict(selected).h)
+    other = tiny(TEXTS, seed=1)
+    monkeypatch.setattr(meaning, "encoder", lambda: other)
+    monkeypatch.setattr(meaning, "_kept", {})
+    with pytest.raises(
+        ValueError, match=f"the weights {by_meaning.card.checksum[:12]}, with which the model was fitted"
+    ):
+        TableModel.load(path).predict(selected)
+
+
+def test_without_the_encoder_a_fit_says_what_would_read_the_meaning(monkeypatch):
+    monkeypatch.setattr(text_features, "is_installed", lambda: False)
+    texts, topic = tickets()
+    fit = run(pd.DataFrame({"subject": texts, "topic": topic}), FitPlan("topic"))
+    assert any("read by their words alone" in note and "'.[texts]'" in note for note in fit.notes)

@@ -22,6 +22,7 @@ from mgce_lab.studies import (
     loop,
     loop_page,
     page,
+    texts,
     wrong_looks,
 )
 from mgce_lab.studies import claim_records as of
@@ -134,6 +135,12 @@ WRITTEN: list[Entry] = [
         lambda: [embeddings.whole_page()],
     ),
     Written("docs/estimators.md", "mgce_lab.studies.estimators_page", "results/estimators", lambda: [estimators()]),
+    Written(
+        "docs/pictures-and-texts.md",
+        "mgce_lab.studies.texts --page",
+        str(texts.RESULTS),
+        lambda: [texts.render(of.lines(texts.RESULTS))],
+    ),
     Written("docs/lab/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance()]),
     Written("docs/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance_in_short()]),
     Written("docs/lab/suite.md", "mgce_lab.suite.page", "results/suite", lambda: [suite.whole()]),
@@ -579,6 +586,9 @@ EXEMPT: list[Entry] = [
         re.compile(r"^\| .*\|$", re.MULTILINE),
         "numbers of equations, and theorems that the named tests prove",
     ),
+    Exempt("docs/api.md", "A version 0.x.0 may change a public name.", VERSION),
+    Exempt("docs/api.md", "A version 0.x.y changes no public name.", VERSION),
+    Exempt("docs/releasing.md", re.compile(r"^\| \d \| .*$", re.MULTILINE), PLACE),
     Exempt("docs/protocols/cifar.md", "On 5,000 images of CIFAR-10", CONDITION),
     Exempt("docs/protocols/few-images.md", "A network that trains on 2,000 images", CONDITION),
     Exempt(

@@ -18,9 +18,9 @@ from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, use_threa
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.encoders.embedding import unread_pictures
 from mgce.desk.encoders.inputs import Inputs
-from mgce.desk.encoders.libraries import BUILT_IN, SENTENCES, TIMM, TRANSFORMERS, check_kind
+from mgce.desk.encoders.libraries import BUILT_IN, BUILT_IN_TEXTS, SENTENCES, TIMM, TRANSFORMERS, check_kind
 from mgce.desk.files.table_files import read_frame
-from mgce.features.card import SHOWN
+from mgce.features.card import PICTURES, SHOWN
 from mgce.features.feature_files import NPY, check_suffix, read_features, sidecar
 
 
@@ -44,12 +44,13 @@ class Network:
     """The options on the network, and on how it runs."""
 
     encoder: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help=f"{BUILT_IN}, a local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
-            "a local folder or a name on a hub, from which the library may download it."
+            help=f"A local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
+            f"a local folder or a name on a hub, from which the library may download it [{BUILT_IN} for pictures, "
+            f"{BUILT_IN_TEXTS} for texts]."
         ),
-    ] = BUILT_IN
+    ] = None
     batch: Annotated[int, typer.Option(help="Pictures or texts that go through the network together.")] = 32
     half: Annotated[
         bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
@@ -85,12 +86,13 @@ def embed(
     inputs = _inputs(source, form)
     check_outputs(written, [item for item in inputs.items if isinstance(item, Path)])  # those that a table names too
     inputs = inputs.part(number, parts)
-    check_kind(network.encoder, inputs.kind)
+    encoder = network.encoder or (BUILT_IN if inputs.kind == PICTURES else BUILT_IN_TEXTS)
+    check_kind(encoder, inputs.kind)
     if not len(inputs):
         raise ValueError(expected("shard", "of no more parts than there are rows", form.shard))
     console = Terminal(quiet=quiet)
     start = monotonic()
-    loaded = loaded_encoder(network.encoder, inputs.kind, device=network.device, half=network.half)
+    loaded = loaded_encoder(encoder, inputs.kind, device=network.device, half=network.half)
     made = embed_with_progress(console, loaded, inputs, out, batch=network.batch, half=network.half)
     names = read_features(out).names
     lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())

@@ -34,7 +34,7 @@ class Form(TextFormat):
     encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")] = "utf-8"
     sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")] = None
     header: Annotated[
-        int | None, typer.Option(help="Row with the names of the columns, from 1 [the row with --target].")
+        int | None, typer.Option(help="Row with the names of the columns, from 1 [found: the first row below titles].")
     ] = None
 
 

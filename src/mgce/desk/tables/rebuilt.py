@@ -57,7 +57,8 @@ def build_transformer(node: Node, columns: Columns) -> tuple[Any, pd.DataFrame]:
     texts = [name for name, kind in columns.kinds.items() if kind == TEXT]
     if not texts:
         return _preprocessor(node, columns)
-    built = TextTransformer(texts)
+    checksum = node["meaning"]
+    built = TextTransformer(texts, meaning=None if checksum.tree is None else checksum.text())
     built.encoders_ = [_encoder(item) for item in node["encoders_"].items()]
     if len(built.encoders_) != len(texts):
         raise ValueError(expected("encoders_", f"one for each of {len(texts)} columns", len(built.encoders_)))

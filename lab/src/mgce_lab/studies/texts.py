@@ -1,0 +1,156 @@
+"""What the meaning of texts is worth: `mgce fit` with and without the built-in encoder, and simple opponents.
+
+`python -m mgce_lab.studies.texts --data-dir DATA` reads questions to a bank, `text/banking77-*.csv`: all 77 classes, or
+the first ten of the alphabet. It needs the extra `texts`. Training labels are made wrong; test labels are right. Each
+finished cell is a line of `results/texts/cells.jsonl`: a run that is stopped goes on where it was. `--page` writes the
+table of docs/pictures-and-texts.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegressionCV
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from mgce.desk.encoders.meaning import encoder, meaning
+from mgce.desk.tables import text_features
+from mgce.desk.tables.fit import run
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.noise import corrupt, pair_flip, symmetric
+from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table, write_between
+
+RESULTS, PAGE = Path("results/texts/cells.jsonl"), Path("docs/pictures-and-texts.md")
+BEGIN, END = "<!-- texts -->\n", "<!-- /texts -->"
+# Classes, and training rows of each set: those of the issue of few questions a class, and of an office's mailbox.
+SETS = {"77 classes, 2,000 questions": (77, 2000, 1), "10 classes, 800 questions": (10, 800, 1)}  # and seeds
+NOISES: dict[str, Callable[[int], Any]] = {
+    "right": lambda k: symmetric(k, 0.0),
+    "symmetric 20 %": lambda k: symmetric(k, 0.2),
+    "symmetric 40 %": lambda k: symmetric(k, 0.4),
+    "pair 40 %": lambda k: pair_flip(k, 0.4),
+}
+OURS, WORDS = "`mgce fit`, words and meaning", "`mgce fit`, words"
+LOGISTIC, SVM = "logistic regression on the same encoder", "linear SVM on TF-IDF"
+Found = tuple[NDArray[Any], NDArray[np.float64]]  # predicted labels of test rows, and doubt in each training label
+
+
+def main() -> None:
+    """Measure what has no result yet, then write the page if asked."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.texts", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, help="folder of text/banking77-train.csv, to measure")
+    parser.add_argument("--page", action="store_true", help="write the table of docs/pictures-and-texts.md")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.data_dir is not None:
+        _measure(options.data_dir, Lines(RESULTS, "set", "noise", "seed", "method"))
+    if options.page:
+        write_between(PAGE, BEGIN, render(Lines(RESULTS, "set", "noise", "seed", "method").read()), END)
+
+
+def _measure(data_dir: Path, lines: Lines) -> None:
+    """Add a line for each cell that has none."""
+    parts = [_questions(data_dir, part) for part in ("train", "test")]
+    for name, (k, n, seeds) in SETS.items():
+        train, test = (part[part.label < k] for part in parts)
+        for seed in range(seeds):
+            rows = train.sample(n, random_state=seed).reset_index(drop=True)
+            for noise, matrix in NOISES.items():
+                generator = torch.Generator().manual_seed(seed)
+                right = torch.tensor(rows.label.to_numpy())
+                given = corrupt(right, matrix(k), generator, exact=True).labels.numpy()
+                for method, fitted in METHODS.items():
+                    cell = {"set": name, "noise": noise, "seed": seed, "method": method}
+                    if cell not in lines:
+                        start = time.process_time()
+                        predicted, doubt = fitted(rows.text, given, test.text)
+                        lines.add(cell | _score(predicted, doubt, given, rows, test, time.process_time() - start))
+
+
+def _questions(data_dir: Path, part: str) -> pd.DataFrame:
+    """Return the questions and their classes, numbered in the order of the alphabet."""
+    with (data_dir / "text" / f"banking77-{part}.csv").open(encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    names = sorted({row["category"] for row in rows})
+    return pd.DataFrame({"text": [r["text"] for r in rows], "label": [names.index(r["category"]) for r in rows]})
+
+
+def _score(
+    predicted: NDArray[Any], doubt: NDArray[np.float64], given: Any, rows: Any, test: Any, seconds: float
+) -> dict[str, Any]:
+    """Return the accuracy in percent, the average precision of the order of suspects, and processor time."""
+    wrong = given != rows.label.to_numpy()
+    found = {"accuracy": round(100 * float((predicted == test.label.to_numpy()).mean()), 2)}
+    if wrong.any():
+        found["precision"] = round(100 * float(average_precision_score(wrong, doubt)), 2)
+    return found | {"seconds": round(seconds, 1)}
+
+
+def _by_fit(reads: bool) -> Callable[..., Found]:
+    def fitted(texts: Any, given: Any, new: Any) -> Found:
+        was, text_features.is_installed = text_features.is_installed, lambda: reads
+        try:
+            fit = run(pd.DataFrame({"text": texts, "label": given.astype(str)}), FitPlan("label", text=("text",)))
+            selected = fit.model.columns.select(pd.DataFrame({"text": new}))
+            predicted = fit.model.predict(selected).label.astype(int)
+        finally:
+            text_features.is_installed = was
+        return predicted, -np.argsort(fit.judgement.order).astype(float)
+
+    return fitted
+
+
+def _logistic(texts: Any, given: Any, new: Any) -> Found:
+    X, X_new = (meaning(part.tolist(), encoder().card.checksum) for part in (texts, new))
+    model = LogisticRegressionCV(Cs=[0.1, 1, 10, 100], cv=3, max_iter=300, l1_ratios=(0,), use_legacy_attributes=False)
+    model.fit(X, given)
+    own = cross_val_predict(model, X, given, cv=3, method="predict_proba")
+    return model.predict(X_new), 1 - own[np.arange(len(given)), np.searchsorted(model.classes_, given)]
+
+
+def _svm(texts: Any, given: Any, new: Any) -> Found:
+    steps = make_pipeline(TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2)), LinearSVC())
+    model = GridSearchCV(steps, {"linearsvc__C": [0.01, 0.1, 1]}, cv=3).fit(texts, given)
+    own = cross_val_predict(model.best_estimator_, texts, given, cv=3, method="decision_function")
+    rows, label = np.arange(len(given)), np.searchsorted(model.classes_, given)
+    return model.predict(new), own.max(1) - own[rows, label]
+
+
+METHODS: dict[str, Callable[..., Found]] = {OURS: _by_fit(True), WORDS: _by_fit(False), LOGISTIC: _logistic, SVM: _svm}
+
+
+def render(records: list[dict[str, Any]]) -> str:
+    """Return the table of the page: accuracy, and average precision of suspects in brackets."""
+    cells: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for one in records:
+        cells.setdefault((one["set"], one["method"], one["noise"]), []).append(one)
+    lines = []
+    for name in SETS:
+        for method in METHODS:
+            line = [f"{name}: {method}"]
+            for noise in NOISES:
+                found = cells[name, method, noise]
+                accuracy, *precision = (
+                    np.mean([one[key] for one in found]) for key in ("accuracy", "precision") if key in found[0]
+                )
+                line.append(f"{accuracy:.1f}" + (f" ({precision[0]:.1f})" if precision else ""))
+            lines.append(line)
+    return table(["", *NOISES], lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
