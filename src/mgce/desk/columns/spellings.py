@@ -74,7 +74,7 @@ def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
     ]
 
 
-def near(counts: Mapping[str, int], noun: str = "class") -> Iterator[str]:
+def near(counts: Mapping[Any, int], noun: str = "class") -> Iterator[str]:
     """Yield a question for each rare class that is spelt nearly as a frequent one.
 
     Args:

@@ -94,8 +94,16 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
             sentences += _perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal)
         frame = _with_points(frame, text, form.decimal)
     written = divided.sep, form.decimal, form.encoding
-    told = {"sentences": tuple(sentences), "rows_before_blank": blank, "header": 1 + divided.above}
-    return frame, Reading(asked.file, *frame.shape, lines, *written, **told), names
+    reading = Reading(
+        asked.file,
+        *frame.shape,
+        lines,
+        *written,
+        sentences=tuple(sentences),
+        rows_before_blank=blank,
+        header=1 + divided.above,
+    )
+    return frame, reading, names
 
 
 def cells_as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:

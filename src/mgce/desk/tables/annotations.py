@@ -195,7 +195,7 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
     if plan.target in frame.columns:
         raise ValueError(expected("target", "a name that no column of the table has", plan.target))
     columns = [name for name in labels.columns if name in frame.columns]
-    changed = {} if plan.apart else joined(labels.stack())
+    changed = {} if plan.apart else joined(pd.concat([labels[name] for name in labels]))
     labels = labels.replace(changed) if changed else labels
     given = labels if columns else pd.DataFrame({GIVEN: _written(labels)}, index=labels.index)
     others = frame.drop(columns=columns)

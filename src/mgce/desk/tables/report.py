@@ -141,7 +141,8 @@ def _how_many_wrong(fit: TableFit) -> str:
     so_far = "" if review is None else f"{review.changed:,} found and mended so far. "
     if review is not None and review.left_is_useful:
         return so_far + left_wrong(review)
-    most = f"up to {percent_up(share.upper)} of the {share.n:,} ({math.floor(share.upper * share.n):,})"
+    n = math.floor(share.upper * share.n)
+    most = f"{'Up' if so_far else 'up'} to {percent_up(share.upper)} of the {share.n:,} ({n:,})"
     looks = f" {CHECKED_ROWS} rows drawn at random, if you check them, narrow this to {_points(fit)}."
     narrows = share.width_after(CHECKED_ROWS) < share.upper
     return f"{so_far}{most}{' may be left' if so_far else ''}, as estimated.{looks if narrows else ''}"
