@@ -78,6 +78,7 @@ ROOMS = {
         "annotators correction",
         "annotator_table doubtful independence kind shared_evidence",
         "consensus",
+        "chance_agreement",
     ),
     "mgce.loop": (
         "average indexed_dataset validation",
@@ -144,7 +145,10 @@ ROOMS = {
         "annotations annotator_report calibration_report class_report summary suspects_report",
         "report",
     ),
-    "mgce.integrations": ("boosting cleanlab lightning onnx skorch transformers untied", "lightgbm xgboost"),
+    "mgce.integrations": (
+        "boosting cleanlab label_tools lightning onnx skorch transformers untied",
+        "lightgbm xgboost",
+    ),
     "mgce.desk.cli": (
         "env main shared_options",
         "group terminal",

@@ -278,6 +278,7 @@ CASES = {
     "repeated_labels_interval": lambda r: risk.repeated_labels_interval(r.y, r.h.argmax(1), n_classes=K),
     "estimate_transition": lambda r: risk.estimate_transition(r.y, r.h),
     "noise_share": lambda r: labels.noise_share(r.y, r.h),
+    "agreement": lambda r: labels.agreement(several_labels_a_row(r)),
     "confident_labels": lambda r: PerRow(confident_labels(r.h, r.y)),
     "hoeffding_upper": lambda r: risk.hoeffding_upper(r.h[:, 0]),
     "hoeffding_bentkus_upper": lambda r: risk.hoeffding_bentkus_upper(r.h[:, 0]),
@@ -385,7 +386,7 @@ ORDERED = {
 }
 # They take no rows: numbers, names, counts, classes of results, and rooms.
 NO_ROWS = {
-    *("NoiseShare", "DoubtfulLabels", "Consensus"),
+    *("NoiseShare", "DoubtfulLabels", "Consensus", "Agreement"),
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(

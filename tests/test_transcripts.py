@@ -10,12 +10,25 @@ from transcripts import Printed, recorded, run
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Many models and networks.
-NIGHTLY = ("README", "benchmark", "demo", "estimators-in-use", "own-data", "report", "train")
+NIGHTLY = (
+    "README",
+    "benchmark",
+    "demo",
+    "estimators-in-use",
+    "label-tools",
+    "llm-labels",
+    "own-data",
+    "report",
+    "train",
+)
 PAGES = [
     DOCS.parent / "README.md",
     # `mgce clean` waits for decisions of a person: its page prints no output.
     *sorted({*(DOCS / "commands").glob("*.md")} - {DOCS / "commands/clean.md"}),
-    *(DOCS / f"{name}.md" for name in ("estimators-in-use", "installation", "own-data", "targets")),
+    *(
+        DOCS / f"{name}.md"
+        for name in ("estimators-in-use", "installation", "label-tools", "llm-labels", "own-data", "targets")
+    ),
 ]
 
 
