@@ -563,7 +563,7 @@ template <class T, Form form> void work(Call<T>& call) {
     Group<T> group;
     group.stride = round_up<T>(k) + Simd<T>::lanes;  // one more vector, which fills up or is written by packing
     const size_t bytes = call.group_rows * group.stride * (2 * sizeof(T) + sizeof(int32_t));
-    void* memory = std::aligned_alloc(cache_line, (bytes + cache_line - 1) / cache_line * cache_line);
+    void* memory = aligned_memory(bytes);
     if (!memory) {
         call.out_of_memory = true;
         return;
@@ -584,7 +584,7 @@ template <class T, Form form> void work(Call<T>& call) {
             solve_many<T, form>(call, group, first, rows);
         for (int r = 0; r < rows; ++r) finish_row(call, group, r, first + r);
     }
-    std::free(memory);
+    free_aligned(memory);
 }
 
 template <class T> void work_by_form(void* argument) {
@@ -628,7 +628,7 @@ template <class T> int64_t run(const Arguments<T>& arguments) {
 }
 
 template <class T> Plan<T>* make_plan(const Options* options) {
-    void* memory = std::aligned_alloc(cache_line, (sizeof(Plan<T>) + cache_line - 1) / cache_line * cache_line);
+    void* memory = aligned_memory(sizeof(Plan<T>));
     if (!memory) return nullptr;
     Plan<T>* plan = new (memory) Plan<T>;
     plan->options = *options;
@@ -646,4 +646,4 @@ template <class T> Plan<T>* make_plan(const Options* options) {
 
 DEFINE_FOR(float, float32)
 DEFINE_FOR(double, float64)
-EXPORT void mgce_free_plan(void* plan) { std::free(plan); }
+EXPORT void mgce_free_plan(void* plan) { free_aligned(plan); }
