@@ -17,7 +17,10 @@ from mgce._validation import check_choice, expected
 
 AGENT = "mgce"  # who made a suggestion
 # The columns of a file of decisions, as the page of `mgce review` saves it.
-DECISION = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability", "suggested")
+DECISION = (
+    *("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability"),
+    *("suggested", "note"),
+)
 Task = dict[str, Any]
 
 
@@ -127,7 +130,7 @@ def decisions_of_tasks(
             raise ValueError(expected("document", "of the tasks in the file of suspects", f"the task {name}"))
         one = judged[name]
         decision = {one["suggested"]: "suggestion", one["given"]: "keep"}.get(label, "other")
-        cells = {**one, "row": name, "decision": decision, "label": label, "shown_as": "suspect"}
+        cells = {**one, "row": name, "decision": decision, "label": label, "shown_as": "suspect", "note": ""}
         lines.append([spreadsheet_cell(cells[column]) for column in DECISION])
     text = io.StringIO(newline="")
     csv.writer(text).writerows([DECISION, *lines])
