@@ -13,7 +13,7 @@ assert "site-packages" in mgce.__file__, mgce.__file__
 assert not [name for name in ("lightning", "torchmetrics", "typer") if importlib.util.find_spec(name)]
 assert (Path(mgce.__file__).parent / "py.typed").exists()
 logits, target = torch.randn(8, 5, requires_grad=True), torch.randint(5, (8,))
-assert dispatch.obstacle_of_machine(logits) is None, dispatch.obstacle_of_machine(logits)
+assert dispatch.obstacle_of_machine(logits, 1.4) is None, dispatch.obstacle_of_machine(logits, 1.4)
 criterion = mgce.MGCELoss(beta=1.4)
 criterion(logits, target).backward()
 assert logits.grad is not None and logits.grad.isfinite().all()
