@@ -27,8 +27,8 @@ def made(n, m, k, right=0.7, seed=0):
 @pytest.mark.parametrize("labels, alpha, rows", [(BINARY, 0.095, 10), (NOMINAL, 0.743, 11)])
 def test_alpha_is_that_of_krippendorffs_page(labels, alpha, rows):
     found = agreement(labels)
-    assert round(found.alpha.value, 3) == alpha and found.n_rows == rows
-    assert found.alpha.lower <= found.alpha.value <= found.alpha.upper
+    assert round(found.krippendorff_alpha.value, 3) == alpha and found.n_rows == rows
+    assert found.krippendorff_alpha.lower <= found.krippendorff_alpha.value <= found.krippendorff_alpha.upper
 
 
 def test_alpha_is_one_minus_the_ratio_of_disagreements_of_all_pairs():
@@ -43,7 +43,7 @@ def test_alpha_is_one_minus_the_ratio_of_disagreements_of_all_pairs():
     values = np.concatenate([row[row >= 0] for row in labels if (row >= 0).sum() > 1])
     observed = sum(weight * (a != b) for a, b, weight in pairs) / len(values)
     chance = (values[:, None] != values).sum() / (len(values) * (len(values) - 1))
-    assert agreement(labels).alpha.value == pytest.approx(1 - observed / chance, rel=1e-12)
+    assert agreement(labels).krippendorff_alpha.value == pytest.approx(1 - observed / chance, rel=1e-12)
 
 
 def test_cohens_kappa_of_each_pair_is_that_of_scikit_learn():
@@ -83,7 +83,9 @@ def test_each_class_is_a_question_of_its_own():
     labels = made(120, 3, 3)
     found = agreement(labels)
     for c in range(3):
-        assert found.by_class[c].value == pytest.approx(agreement((labels == c).astype(int)).alpha.value, rel=1e-12)
+        assert found.by_class[c].value == pytest.approx(
+            agreement((labels == c).astype(int)).krippendorff_alpha.value, rel=1e-12
+        )
 
 
 @pytest.mark.slow
@@ -101,8 +103,8 @@ def test_intervals_cover_the_coefficient_of_all_rows_there_are():
 def test_equal_labels_and_labels_without_chance():
     labels = made(50, 1, 3)
     found = agreement(np.hstack([labels, labels]))
-    assert found.alpha == found.fleiss_kappa == found.pairs[0].kappa == (1, 1, 1)
+    assert found.krippendorff_alpha == found.fleiss_kappa == found.pairs[0].kappa == (1, 1, 1)
     lonely = agreement([["a", None], [None, "b"], ["a", "a"]])
-    assert np.isnan(lonely.alpha.value) and lonely.n_rows == 1
+    assert np.isnan(lonely.krippendorff_alpha.value) and lonely.n_rows == 1
     with pytest.raises(ValueError, match="Expected `delta`"):
         agreement(labels, delta=1.5)

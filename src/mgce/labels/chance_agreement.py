@@ -54,14 +54,14 @@ class Agreement:
 
     Attributes:
         n_rows: number of rows with at least two labels; no other row counts.
-        alpha: Krippendorff's alpha.
+        krippendorff_alpha: Krippendorff's alpha.
         fleiss_kappa: Fleiss' kappa; None if rows have different numbers of labels, for which it is not defined.
         by_class: for each class, alpha of the question whether a row is of this class.
         pairs: Cohen's kappa of each two annotators with common rows, the lowest first.
     """
 
     n_rows: int
-    alpha: Coefficient
+    krippendorff_alpha: Coefficient
     fleiss_kappa: Coefficient | None
     by_class: dict[Any, Coefficient]
     pairs: tuple[Pair, ...]
@@ -91,7 +91,7 @@ def agreement(labels: Any, *, missing: Any = -1, delta: float = 0.05) -> Agreeme
 
     Example:
         >>> found = agreement([["a", "a"], ["a", "b"], ["b", "b"], ["b", "b"]] * 25)
-        >>> round(found.alpha.value, 3), round(found.fleiss_kappa.value, 3), round(found.pairs[0].kappa.value, 3)
+        >>> round(found.krippendorff_alpha.value, 3), round(found.fleiss_kappa.value, 3), round(found.pairs[0].kappa.value, 3)
         (0.469, 0.467, 0.5)
 
     Reference: Cohen, A coefficient of agreement for nominal scales, 1960; Fleiss, Measuring nominal scale agreement
@@ -115,7 +115,7 @@ def agreement(labels: Any, *, missing: Any = -1, delta: float = 0.05) -> Agreeme
     ]
     return Agreement(
         n_rows=len(counts),
-        alpha=_jackknife(_alpha, _sums(counts), delta),
+        krippendorff_alpha=_jackknife(_alpha, _sums(counts), delta),
         fleiss_kappa=_jackknife(_fleiss, _sums(counts), delta) if same else None,
         by_class=by_class,
         pairs=tuple(sorted(pairs, key=lambda one: (np.nan_to_num(one.kappa.value, nan=2), one.first, one.second))),

@@ -168,7 +168,10 @@ PRINTED: list[Entry] = [
             "train",
         )
     ),
-    *(Printed(f"docs/{name}.md") for name in ("estimators-in-use", "installation", "own-data", "targets")),
+    *(
+        Printed(f"docs/{name}.md")
+        for name in ("estimators-in-use", "installation", "label-tools", "llm-labels", "own-data", "targets")
+    ),
 ]
 
 CLAIMS: list[Entry] = [
