@@ -91,8 +91,8 @@ def agreement(labels: Any, *, missing: Any = -1, delta: float = 0.05) -> Agreeme
 
     Example:
         >>> found = agreement([["a", "a"], ["a", "b"], ["b", "b"], ["b", "b"]] * 25)
-        >>> round(found.krippendorff_alpha.value, 3), round(found.fleiss_kappa.value, 3), round(found.pairs[0].kappa.value, 3)
-        (0.469, 0.467, 0.5)
+        >>> [round(one.value, 3) for one in (found.krippendorff_alpha, found.fleiss_kappa, found.pairs[0].kappa)]
+        [0.469, 0.467, 0.5]
 
     Reference: Cohen, A coefficient of agreement for nominal scales, 1960; Fleiss, Measuring nominal scale agreement
     among many raters, 1971; Krippendorff, Computing Krippendorff's alpha-reliability, 2011; Efron and Stein, The
