@@ -79,3 +79,15 @@ def people_frame():
     rng = np.random.default_rng(0)
     a = rng.normal(size=120)
     return pd.DataFrame({"a": a, "b": rng.normal(size=120), "label": np.where(a > 0, "yes", "no")})
+
+
+def test_whole_numbers_with_a_gap_are_listed_as_whole_numbers():
+    frame = pd.DataFrame({"n": [1.0, None] * 40, "x": [1.5, None] * 40, "all": [2.0, 3.0] * 40, "none": [None] * 80})
+    frame = frame.assign(y=["a", "b"] * 40, none=frame["none"].astype(float))
+    cells = listing(frame).cells
+    assert (
+        str(cells["n"].dtype) == "Int64"
+        and cells["n"].isna().tolist()[:2] == [False, True]
+        and cells["x"].astype(str)[0] == "1.5"
+    )
+    assert cells["all"].astype(str)[0] == "2.0" and cells["none"].isna().all()

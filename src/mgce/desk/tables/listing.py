@@ -56,7 +56,17 @@ class Listing:
         embeddings = rows.columns.kinds if rows.columns.width else ()
         others = [name for name in frame.columns if name not in (split.target, split.id, *embeddings)]
         lines = None if reading is None else reading.spreadsheet_lines(place)
-        return cls(rows.frame[others], keys, lines, draw(keys, held_out, split.seed), checked, split.target)
+        cells = rows.frame[others].copy(deep=False)
+        for name in others:
+            cells[name] = _whole(cells[name])
+        return cls(cells, keys, lines, draw(keys, held_out, split.seed), checked, split.target)
+
+
+def _whole(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return whole numbers with a gap as whole numbers: in a text file, the gap makes floats of them."""
+    if column.dtype.kind != "f" or column.notna().all() or not (column.dropna() % 1 == 0).all():
+        return column
+    return column.astype("Int64") if column.abs().max() < 2**53 else column
 
 
 def rounded(wrong: NDArray[np.float64]) -> NDArray[np.float64]:
