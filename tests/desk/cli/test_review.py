@@ -148,7 +148,7 @@ def test_what_cannot_be_reviewed_is_refused(mgce, fitted, refuses, tmp_path):
     refuses("1 on rows that are not found (1): they were deleted, their names were changed", *FIT, "--checked", "d.csv")
     refuses("Expected `checked` to be a file of decisions", *FIT, "--checked", "people.csv")
     refuses("Expected `checked` to be the path of a file that exists", *FIT, "--checked", "none.csv")
-    first = ("fit", "absent.csv", "--target", "sick", "--checked", "none.csv")  # before the table, which may be long
+    first = ("fit", "d.csv", "--target", "sick", "--checked", "none.csv")  # before the table, which may be long
     refuses("Expected `checked` to be the path of a file that exists, but got 'none.csv'", *first)
     refuses("Expected `mended` to be given with decisions", *FIT, "--mended", "m.csv")
     refuses("nothing else uses", *FIT, "--checked", "d.csv", "--mended", "d.csv")
