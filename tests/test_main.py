@@ -14,7 +14,7 @@ def interrupted(name, *others):
 
 from mgce.desk.cli.main import main
 builtins.__import__ = interrupted
-sys.argv = ["mgce", "fit", "none.csv", "--target", "y"]
+sys.argv = ["mgce", "fit", "-", "--target", "y"]
 main()
 """
 
