@@ -159,7 +159,7 @@ def test_many_rows_are_regressed_by_some_of_them(monkeypatch):
     monkeypatch.setattr(fourier_ridge, "CHUNK_ROWS", 7)
     np.testing.assert_allclose(regression.predict(X[others]), left_out[others])
     clf = make().fit(X, y)
-    assert clf.score(X, y) > 0.9 and np.isfinite(clf.left_out_proba_).all()
+    assert clf.score(X, y) > 0.85 and np.isfinite(clf.left_out_proba_).all()
     assert not any(name.startswith("_") for name in vars(clf.ridge_))  # no training row is kept
 
 
@@ -231,3 +231,13 @@ def test_values_beyond_0_and_1_are_cut_off():
     least = fourier_ridge.LEAST
     expected = np.array([[1 + least, least], [0.5, 0.5]]) / [[1 + 2 * least], [1]]
     np.testing.assert_allclose(on_simplex(np.array([[1.3, -0.3], [0.0, 0.0]])), expected)
+
+
+def test_trees_of_many_classes_grow_on_fewer_rows(monkeypatch):
+    """A node has a number for each class: 10,000 rows of 200 classes would take gigabytes."""
+    X, y = blobs(90)
+    monkeypatch.setattr(correction, "TREE_CELLS", 3 * 20)
+    forest = make()._grown(X, np.eye(3)[y], np.ones(90), 1, 0, 5)
+    assert {tree.tree_.weighted_n_node_samples[0] for tree in forest.estimators_} == {20}
+    clf = make().fit(X, y)
+    assert clf.score(X, y) > 0.85 and np.isfinite(clf.left_out_proba_).all()

@@ -23,6 +23,9 @@ from mgce.labels.correction import correct
 # Candidates for the fewest rows of a leaf on the given labels: powers of about three, from leaves that memorise every
 # label to leaves in which 40 % of wrong ones are outvoted.
 LEAVES = (1, 3, 10)
+# Rows times classes of a tree's bootstrap sample. A node has a number for each class, some 15 bytes a cell in all: a
+# hundred trees take 1.5 GB at most. Up to ten classes this is no limit.
+TREE_CELLS = 1_000_000
 CORRECTED_LEAF = 2  # on estimates of right labels, which are smooth: 1 to 3 differ by chance only
 
 
@@ -136,7 +139,7 @@ class LabelCorrectionClassifier(RobustClassifier):
             n_trees,
             min_samples_leaf=leaf,
             max_features="sqrt",
-            max_samples=min(len(X), TREE_ROWS),
+            max_samples=min(len(X), TREE_ROWS, max(1, TREE_CELLS // target.shape[1])),
             oob_score=True,
             random_state=seed,
             n_jobs=self.n_jobs,

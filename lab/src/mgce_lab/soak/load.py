@@ -61,16 +61,16 @@ def _in_a_process(name: str, scale: float) -> Result:
 
 def _rows(scale: float) -> Result:
     """10^6 rows of 50 columns and two classes through `mgce fit`."""
-    return _fit(max(200, int(1e6 * scale)), 50, 2, ["--beta", "1.4"])
+    return _fit(max(200, int(1e6 * scale)), 50, 2)
 
 
 def _classes(scale: float) -> Result:
     """5,000 classes, 20 rows of each, 20 columns, through `mgce fit`."""
     classes = max(10, int(5000 * scale))
-    return _fit(20 * classes, 20, classes, ["--beta", "1.4"])
+    return _fit(20 * classes, 20, classes)
 
 
-def _fit(n: int, d: int, k: int, options: list[str]) -> Result:
+def _fit(n: int, d: int, k: int) -> Result:
     import pandas as pd
 
     rng = np.random.default_rng(0)
@@ -78,7 +78,7 @@ def _fit(n: int, d: int, k: int, options: list[str]) -> Result:
     X = rng.normal(size=(n, d)).astype(np.float32) + rng.normal(size=(k, d)).astype(np.float32)[y]
     with tempfile.TemporaryDirectory() as folder:
         pd.DataFrame(X).add_prefix("x").assign(y=[f"c{label}" for label in y]).to_parquet(Path(folder, "t.parquet"))
-        command = [sys.executable, "-m", "mgce", "fit", "t.parquet", "--target", "y", *options]
+        command = [sys.executable, "-m", "mgce", "fit", "t.parquet", "--target", "y"]
         began = time.monotonic()
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         seconds = time.monotonic() - began
