@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, average_precision_score, balanced_accuracy_score
 
 from mgce.desk.files.tables import make_table
-from mgce_lab.suite import choice, page
+from mgce.estimators import LabelCorrectionClassifier
+from mgce_lab.suite import choice, page, reviewer, variants
 from mgce_lab.suite.cache import Cached
 from mgce_lab.suite.cells import drawn
 from mgce_lab.suite.noises import NOISES, wrong_labels
@@ -163,3 +164,41 @@ def test_ranks_are_means_of_those_of_each_cell():
 
 def _lead(record):
     return record["models"]["mgce"]["accuracy"] - record["models"]["svm"]["accuracy"]
+
+
+def test_a_reviewer_finds_what_is_asked_for_and_leaves_the_rest(monkeypatch):
+    for name, few in {"n_estimators": 20, "n_components": 50}.items():
+        monkeypatch.setitem(LabelCorrectionClassifier.__init__.__kwdefaults__, name, few)
+    X, right = data(3)
+    X, right = X[:200], right[:200]
+    given = np.where(np.random.default_rng(0).random(200) < 0.2, (right + 1) % 3, right)
+    rounds = reviewer.reviewed(X, given, right)
+    wrong = int((given != right).sum())
+    assert rounds[0]["asked"] > 0 and rounds[-1]["asked"] == 0 and len(rounds) <= reviewer.ROUNDS
+    for one in rounds:
+        assert one["left"] + one["found"] == wrong and one["found"] <= one["asked"] and one["told"] > 0
+        wrong -= one["found"]
+    record = {"table": "a", "kind": "pair", "rate": 0.4, "rows": 200, "classes": 3, "wrong": 40, "rounds": rounds}
+    assert f"| pair 40% | 1 | 20.0 | {rounds[0]['asked'] / 2:.1f} | {rounds[0]['left'] / 2:.1f} |" in reviewer.render(
+        [record]
+    )
+    right_labels = {**record, "kind": "right", "rate": 0.0}
+    assert f"| a | 3 | {rounds[0]['asked']} of 200 |" in reviewer.hardest([record, right_labels])
+
+
+def test_a_value_that_is_best_on_every_table_is_chosen_by_all_halves():
+    tables = [f"t{n}" for n in range(10)]
+    values = {"1": dict.fromkeys(tables, 50.0), "2": dict.fromkeys(tables, 53.0)}
+    found = variants.stability(values, "1")
+    assert found["1"] == (0.0, 0.0) and found["2"] == pytest.approx((3.0, 1.0)) and found[""] == pytest.approx((0, 3.0))
+
+
+@pytest.mark.parametrize(
+    "constant", [one for kind in variants.KINDS.values() for one in kind], ids=lambda one: one.name
+)
+def test_the_values_that_are_tried_have_the_one_in_use(constant):
+    usual = variants.used(constant)
+    assert usual in constant.values
+    with variants.having(constant, None):
+        assert variants.used(constant) is None
+    assert variants.used(constant) == usual

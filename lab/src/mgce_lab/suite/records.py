@@ -50,6 +50,8 @@ def record_of(cell: Cached) -> dict[str, Any]:
     stated = [(judged.wrong >= low) & (judged.wrong < high) for low, high in itertools.pairwise(EDGES)]
     found["stated"] = [[int(some.sum()), int(wrong[some].sum())] for some in stated]
     found["share"] = {"wrong": int(wrong.sum()), "issues": int(judged.is_issue.sum())}
+    found["share"]["left"] = int(wrong[~judged.is_issue].sum())
+    found["share"]["told"] = round(float(judged.wrong[~judged.is_issue].sum()), 1)
     found["share"]["upper"] = round(judged.share.upper, 4) if judged.share else None
     return found
 

@@ -65,7 +65,7 @@ Scores = dict[str, dict[str, dict[str, float]]]  # of each constant, of each val
 
 @contextmanager
 def having(constant: Constant, value: Any) -> Iterator[None]:
-    """Give a constant another value for a while."""
+    """Set a constant to another value for a while."""
     module = import_module(constant.module)
     usual = getattr(module, constant.name)
     setattr(module, constant.name, value)
