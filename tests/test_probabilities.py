@@ -35,6 +35,7 @@ OF_ARRAYS = {
     "certify": lambda p: risk.certify(TARGET, p, noise_rate=0.1, beta=2.0),
     "certify_each": lambda p: risk.certify_each(TARGET, p, by="label"),
     "rows_to_check": lambda p: risk.rows_to_check(TARGET, p, 0.2),
+    "share_looks": lambda p: risk.share_looks(TARGET, p).rows,
     "estimate_transition": lambda p: risk.estimate_transition(TARGET, p).matrix,
     "optimal_margins": lambda p: risk.optimal_margins(p, 2.0),
     "composite_losses": lambda p: risk.composite_losses(p, 2.0),

@@ -376,6 +376,7 @@ ORDERED = {
     "drift_upper_sequence": "a bound after every look",
     "looked_up_upper_sequence": "a bound after every look",
     "rows_to_check": "a draw, of places in the order given",
+    "share_looks": "the same",
     "TrimmedLoss": "a window of the last batches",
     "corrupt": "row i gets draw i of the caller's generator: simulated noise, whose draws published results rest on",
     "corrupt_by_features": "the same",
@@ -386,7 +387,7 @@ ORDERED = {
 }
 # They take no rows: numbers, names, counts, classes of results, and rooms.
 NO_ROWS = {
-    *("NoiseShare", "DoubtfulLabels", "Consensus", "Agreement"),
+    *("NoiseShare", "DoubtfulLabels", "Consensus", "Agreement", "Looks"),
     *("argmax_factor", "asymmetric_noise_bounds", "symmetric_noise_bounds", "clean_risk_bound", "loss_sum_bounds"),
     *("clopper_pearson_lower", "clopper_pearson_upper", "hoeffding_radius", "maurer_pontil_radius", "mae_bounds"),
     *(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.risk import betting_upper, certify, certify_each, clopper_pearson_upper, stratified_upper
+from mgce.risk import certify, certify_each, clopper_pearson_upper, share_looks, stratified_upper
 
 
 def hidden_noise(rng, n=1500):
@@ -71,20 +71,56 @@ def test_labels_that_were_typed_into_the_target_are_said(together):
     together(mended, probs, **by, checked=(settled, right[settled]))
 
 
-def test_probabilities_that_differ_by_cell_keep_the_exact_bound_and_others_bet():
+def test_two_chances_make_two_cells_whatever_they_are_of():
     rng = np.random.default_rng(2)
     given, probs, right = hidden_noise(rng)
     agree = probs.argmax(1) == given
-    for chance in (np.where(agree, 0.05, 0.2), np.where(np.arange(1500) % 2, 0.05, 0.2)):
+    for chance in (np.where(agree, 0.05, 0.2), np.where(np.arange(1500) % 2, 0.1, 0.4)):
         missed = 0
         for _ in range(40):
             rows = np.flatnonzero(rng.random(1500) < chance)
             c = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]), checked_with=chance, delta=0.2)
             missed += c.argmax_error < (probs.argmax(1) != right).mean()
         assert missed <= stats.binom.ppf(0.999, 40, 0.2)
-    # Weights count: the errors of rows that were looked up rarely stand for more rows.
-    only = certify(given, probs, bounds=["argmax"], checked=([0], [(right[0] + 1) % 4]), checked_with=chance)
-    assert only.argmax_error == 1.0 or only.argmax_error > betting_upper(np.zeros(1500))
+    of = [chance < 0.2, chance > 0.2]
+    wrong = np.isin(np.arange(1500), rows[(probs.argmax(1) != right)[rows]])
+    counts = [tuple(int(cell[part].sum()) for cell in of) for part in (wrong, rows, slice(None))]
+    assert c.argmax_error == stratified_upper(*counts, 0.2, ratio=4.0)
+    # Rows of chance 0 are not counted, and one chance for all others is none.
+    part = np.where(np.arange(1500) < 1000, 0.3, 0.0)
+    rows = np.arange(100)
+    some = certify(given, probs, bounds=["argmax"], checked=(rows, right[rows]), checked_with=part)
+    assert (
+        some.argmax_error
+        == certify(given[:1000], probs[:1000], bounds=["argmax"], checked=(rows, right[rows])).argmax_error
+    )
+
+
+def test_shared_out_looks_are_distinct_in_proportion_and_at_none_of_the_rows_that_decide_what_is_doubtful():
+    rng, missed, repetitions = np.random.default_rng(4), 0, 30
+    for _ in range(repetitions):
+        given, probs, right = hidden_noise(rng)
+        rows, chance = share_looks(given, probs, generator=rng)
+        assert np.unique(rows).size == rows.size == 1350 and (chance == 0).sum() == 150 and (chance[rows] > 0).all()
+        found = rows[:150], right[rows[:150]]
+        c = certify(given, probs, bounds=["argmax"], checked=found, checked_with=chance, delta=0.2)
+        missed += c.argmax_error < 0.2
+    assert missed <= stats.binom.ppf(0.999, repetitions, 0.2)
+    counts = [[(chance[part] == value).sum() for value in (1.0, 2.0)] for part in (rows[:150], rows)]
+    (few, often), (all_few, all_often) = counts
+    assert abs(few - 150 * all_few / (all_few + 2 * all_often)) <= 1 and few + often == 150
+    # Here a label that disagrees is no news, but an unsure prediction is: the doubtful rows are the unsure ones.
+    assert ((chance == 2.0) == (probs.max(1) < 0.7))[chance > 0].mean() > 0.9
+
+
+def test_chances_of_rows_one_by_one_and_other_bounds_with_chances_are_refused():
+    given, probs, right = hidden_noise(np.random.default_rng(5))
+    looks = {"checked": ([0, 1], right[:2]), "checked_with": np.linspace(0.1, 0.9, 1500)}
+    for call in (certify, lambda *a, **k: certify_each(*a, "prediction", **k)):
+        with pytest.raises(ValueError, match="of one or two different values beside 0, as `share_looks` returns it"):
+            call(given, probs, **looks)
+        with pytest.raises(ValueError, match=r"Expected `bounds` to be \['argmax'\] with `checked_with`"):
+            call(given, probs, checked=looks["checked"], checked_with=np.ones(1500))
 
 
 def test_other_bounds_use_the_looked_up_rows_and_parts_their_own():
@@ -115,7 +151,7 @@ def test_other_bounds_use_the_looked_up_rows_and_parts_their_own():
         ({"checked": 3}, "a mapping of rows to right labels"),
         ({"checked": ([0], [1]), "noise_rate": 0.1}, "stated one at a time"),
         ({"checked": ([0], [1]), "groups": [1] * 6}, "left out where right labels"),
-        ({"checked": ([0], [1]), "checked_with": [0.0] + [1.0] * 5}, r"in \(0, 1\]"),
+        ({"checked": ([0], [1]), "checked_with": [0.0] + [1.0] * 5}, "above 0 where a row was looked up"),
         ({"checked_with": [0.5] * 6}, "left out without"),
     ],
 )

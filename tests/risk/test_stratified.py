@@ -16,14 +16,15 @@ def draw(rng, m, n, weight, rates):
     return errors, looked_up, (int(first + size), int(n - first - size))
 
 
-def test_the_bound_misses_no_more_than_delta_at_any_rates_and_weight_by_sums_over_all_outcomes():
-    # Of each cell up to 4 rows are looked up: the size of a cell and the errors in both are all that is random.
-    n, most, delta = 12, 4, 0.2
+@pytest.mark.parametrize("most", [(4, 4), (2, 4)])
+def test_the_bound_misses_no_more_than_delta_at_any_rates_and_weight_by_sums_over_all_outcomes(most):
+    # Of each cell so many rows are looked up: the size of a cell and the errors in both are all that is random.
+    n, delta = 12, 0.2
     outcomes = []
     for size in range(n + 1):
-        looked_up = min(most, size), min(most, n - size)
+        looked_up = min(most[0], size), min(most[1], n - size)
         for errors in itertools.product(*(range(m + 1) for m in looked_up)):
-            bound = stratified_upper(errors, looked_up, (size, n - size), delta, pooled=False, share=0.6)
+            bound = stratified_upper(errors, looked_up, (size, n - size), delta, ratio=most[1] / most[0], share=0.6)
             outcomes.append((size, *looked_up, *errors, bound))
     size, m1, m2, k1, k2, bounds = np.array(outcomes).T
     missed = []
@@ -112,6 +113,20 @@ def test_the_bound_is_that_of_a_plain_search_where_the_weight_is_known():
 def test_counts_that_do_not_fit_are_refused(counts):
     with pytest.raises(ValueError, match="errors, looked_up, rows"):
         stratified_upper(*counts)
+
+
+def test_more_looks_at_the_rows_that_vary_more_make_the_bound_narrower():
+    widths = []
+    for errors, looked_up, ratio in (((5, 55), (216, 84), 1.0), ((4, 84), (170, 130), 2.0)):
+        mean = 0.72 * errors[0] / looked_up[0] + 0.28 * errors[1] / looked_up[1]
+        widths.append(stratified_upper(errors, looked_up, (2160, 840), ratio=ratio) - mean)
+    assert widths[1] < 0.95 * widths[0]
+
+
+@pytest.mark.parametrize("ratio", [0, -1.0, np.inf, "twice"])
+def test_a_ratio_that_is_none_is_refused(ratio):
+    with pytest.raises((TypeError, ValueError), match="Expected `ratio` to be a finite number in"):
+        stratified_upper((2, 4), (20, 10), (200, 100), ratio=ratio)
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.5, np.nan, "half"])

@@ -13,7 +13,7 @@ from mgce.risk.alpha_loss import (
 )
 from mgce.risk.betting import betting_intervals, betting_upper, betting_upper_sequence, drift_upper_sequence
 from mgce.risk.certificate import Bounds, RiskCertificate, certify
-from mgce.risk.checking import looked_up_upper_sequence, rows_to_check
+from mgce.risk.checking import Looks, looked_up_upper_sequence, rows_to_check, share_looks
 from mgce.risk.concentration import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -38,6 +38,7 @@ __all__ = [
     "Bounds",
     "EmptyUncertaintySetError",
     "LinearFit",
+    "Looks",
     "MinimaxRisk",
     "NoiseRateInterval",
     "RiskCertificate",
@@ -71,6 +72,7 @@ __all__ = [
     "optimal_margins",
     "repeated_labels_interval",
     "rows_to_check",
+    "share_looks",
     "stochastic_gradient",
     "stratified_upper",
     "symmetric_noise_bounds",

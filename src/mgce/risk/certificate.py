@@ -14,7 +14,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce._rounding import confidence_text, rounded_up
-from mgce.risk.checking import LookedUp, labels_again, probabilities, right_labels
+from mgce.risk.checking import LookedUp, chances, labels_again, right_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
     TEST_SHARE,
@@ -233,9 +233,9 @@ def certify(
         checked: right labels that were looked up, as `{row: label}` or a pair of arrays (rows, labels); rows are
             indices into `target`, drawn at random without regard to right labels, and -1 is a label that is no class.
             Pass `target` as it was before the looks: with the labels that were found in it, the bound is false.
-        checked_with: the probability with which each row was looked up, shape (n,), independently of the other rows;
-            None if all rows had the same chance. If it differs among rows whose given label agrees with the classifier,
-            or among the others, the bound is a betting bound, and wider.
+        checked_with: how likely each row was looked up, relative to others, shape (n,), as
+            :func:`~mgce.risk.share_looks` returns it; None if all rows had the same chance. Two values are possible
+            beside 0, each for a group that no look determines. Only with `bounds=["argmax"]`.
         checked_again: labels that a second look found, in the forms of `checked`, for rows drawn at random among those
             of `checked`: a tenth, say. Whoever looks again must not see what was found. Only these labels need to be
             right then: the bound is widened by the errors that the first looks hid. Not with `checked_with`, `anytime`.
@@ -295,7 +295,7 @@ def sampled(
     right, rows = right_labels(checked, *h.shape)
     if (right[rows] == labels[rows]).all() and (h[rows].argmax(1) != right[rows]).any():
         warnings.warn(MENDED, MendedLabelsWarning, stacklevel=3)
-    return Sample(labels, h, None, right, probabilities(checked_with, len(h)), rows if anytime else None)
+    return Sample(labels, h, None, right, chances(checked_with, rows, len(h)), rows if anytime else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,6 +318,8 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     """Return the certificate that :func:`certify` describes."""
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
+    if sample.looked_up_with is not None and not request.one_hot and chosen != BOUNDS[:1]:
+        raise ValueError(_validation.expected("bounds", "['argmax'] with `checked_with`", list(chosen)))
     for_test = TEST_SHARE * delta if request.stated.by_class and sample.clusters is None else 0.0
     assumed = request.stated.assume(sample)
     losses = _losses(sample.probs, BOUNDS[:1] if request.one_hot else chosen, beta)

@@ -109,7 +109,7 @@ def certify_each(
         transition: matrix T of the probabilities that label y became z, shape (k, k), the same in every part.
         checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are indices into the whole
             `target`.
-        checked_with: the probability with which each row was looked up, shape (n,), or None.
+        checked_with: how likely each row was looked up, relative to others, shape (n,), or None.
         groups: name of the cluster of each example, shape (n,).
 
     Returns:

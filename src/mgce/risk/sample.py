@@ -26,7 +26,7 @@ class Sample:
     probs: FloatArray  # (n, k), the classifier's
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
     right: IntArray | None = None  # (n,), the labels that were looked up; None if there are none
-    looked_up_with: FloatArray | None = None  # (n,), the probability of each of these; None if it is the same for all
+    looked_up_with: FloatArray | None = None  # (n,), how likely each row was among these; None if all were equally
     looks: IntArray | None = None  # the rows that were looked up, in this order, for a bound at every look; or None
     again: IntArray | None = None  # (n,), the labels of second looks; None if there are none
 

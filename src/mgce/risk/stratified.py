@@ -45,7 +45,7 @@ def stratified_upper(
     rows: tuple[int, int],
     delta: float = 0.05,
     *,
-    pooled: bool = True,
+    ratio: float | None = None,
     share: float | None = None,
 ) -> float:
     r"""Bound an error rate by rows with looked-up labels from two groups (cells), and by the sizes of the groups.
@@ -81,9 +81,10 @@ def stratified_upper(
         looked_up: m_1 and m_2, the looked-up rows.
         rows: n_1 and n_2, all rows of each cell, looked up or not.
         delta: probability in (0, 1) with which the bound may be wrong.
-        pooled: whether every row was as likely to be looked up as any other, so that Clopper and Pearson's bound holds.
-        share: the probability that a row is looked up, in (0, 1], fixed beforehand, if the probability depends on the
-            cell. It determines r. By default m / n.
+        ratio: how many times as often a row of the second cell is looked up as one of the first, fixed beforehand;
+            None if every row was as likely to be looked up as any other, so that Clopper and Pearson's bound holds.
+        share: the share of rows that are looked up, in (0, 1], fixed beforehand. By default m / n. With `ratio` it
+            determines r.
 
     Returns:
         The upper bound, in (0, 1].
@@ -103,18 +104,21 @@ def stratified_upper(
     check_delta(delta)
     if share is not None:
         _validation.check_number("share", share, 0, 1, above=True)
+    if ratio is not None:
+        _validation.check_number("ratio", ratio, 0, above=True)
     errors, looked_up, rows = _checked_counts(errors, looked_up, rows)
     m, n = sum(looked_up), sum(rows)
     low, high = _weight_range(rows[0], n, FAR * delta / 2)
-    edge = FEWEST / m if pooled else 0.0
-    share = m / n if share is None else share
+    edge = FEWEST / m if ratio is None else 0.0
+    share, ratio = m / n if share is None else share, ratio or 1.0
     bounds = []
     if low < edge or high > 1 - edge:
         bounds.append(clopper_pearson_upper(sum(errors), m, delta * (1 - FAR)))
     for weight, start, end in _weight_bins(n):
         within = max(low, start, edge), min(high, end, 1 - edge)
         if within[0] <= within[1]:
-            bounds.append(_Cells(errors, looked_up, rows, delta, share, weight, within).upper())
+            rate = share / (weight + (1 - weight) * ratio)
+            bounds.append(_Cells(errors, looked_up, rows, delta, (rate, ratio * rate), weight, within).upper())
     return max(bounds)
 
 
@@ -139,7 +143,7 @@ class _Cells:
     looked_up: tuple[int, int]
     rows: tuple[int, int]
     delta: float
-    share: float
+    shares: tuple[float, float]  # of the rows of each cell, to be looked up
     weight: float  # of the first cell, about: it determines r
     within: tuple[float, float]  # where the weight of the first cell is
 
@@ -228,7 +232,7 @@ class _Cells:
         far_a, far_b = (x[place] for x, place in zip(far, own, strict=True))
         widest, narrowest = np.maximum(far_b - a, far_a - b), np.maximum(0, np.maximum(b - far_a, a - far_b))
         first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
-        of_first, of_second = self.weight, 1 - self.weight
+        of_first, of_second = self.weight / self.shares[0], (1 - self.weight) / self.shares[1]
         least, most = (of_first * x[own[0]] + of_second * y[own[1]] for x, y in zip(first, second, strict=True))
         deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - OTHER_END - IMPLAUSIBLE)))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
@@ -243,8 +247,9 @@ class _Cells:
 
     def _ratio(self, gap: FloatArray, variance: FloatArray) -> FloatArray:
         """Return the ratio r of two deviations, for error rates that differ by `gap`."""
-        spread = np.sqrt(self.share * self.weight * (1 - self.weight))
-        return np.asarray(spread * gap / np.sqrt(variance + 1 / (self.share * sum(self.rows))))
+        weights, shares = np.array([self.weight, 1 - self.weight]), np.array(self.shares)
+        least = float((weights / shares**2).sum()) / sum(self.rows)
+        return np.asarray(np.sqrt(weights.prod()) * gap / np.sqrt(variance + least))
 
     def _weight_deviation(self, r: FloatArray, deviation: FloatArray) -> FloatArray:
         """Return how many standard deviations from n_1 / n a cell's weight may be, if p_K is Phi(-`deviation`)."""
