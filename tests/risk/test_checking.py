@@ -4,8 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce.risk import betting_upper_sequence, certify, clopper_pearson_upper, looked_up_upper_sequence, rows_to_check
-from mgce.risk.checking import reserved
+from mgce.risk import (
+    betting_upper_sequence,
+    certify,
+    clopper_pearson_upper,
+    looked_up_upper_sequence,
+    rows_to_check,
+    stratified_upper,
+)
+from mgce.risk.checking import reserved, upper_after
 
 DELTA = 0.1
 
@@ -75,6 +82,21 @@ def test_so_many_rows_give_the_wanted_width_and_one_less_does_not(anytime):
 
     assert width(m) <= 0.08 < width(m - 1)
     assert rows_to_check(given, probs, 1e-4, anytime=anytime).size == 1500
+
+
+def test_the_bound_after_more_looks_is_that_of_as_many_looks_with_the_same_findings():
+    given, probs, right = world(np.random.default_rng(4), 1500, (0.05, 0.6))
+    rows = np.arange(100)
+    now = certify(given, probs, bounds=["argmax"], checked=(rows, right[:100])).argmax_error
+    assert upper_after(given, probs, (rows, right[:100]), 0, 0.05) == now
+    later = [upper_after(given, probs, (rows, right[:100]), more, 0.05) for more in (50, 200, 5000)]
+    assert now > later[0] > later[1] > later[2] >= (probs.argmax(1) != right)[:100].mean() * 0.5
+    agree = (probs.argmax(1) == given)[:100]
+    wrong = (probs.argmax(1) != right)[:100]
+    thrice = [3 * int(part.sum()) for part in (wrong & agree, wrong & ~agree, agree, ~agree)]
+    whole = probs.argmax(1) == given
+    counts = tuple(thrice[:2]), tuple(thrice[2:]), (int(whole.sum()), int((~whole).sum()))
+    assert later[1] == stratified_upper(*counts)
 
 
 @pytest.mark.parametrize(

@@ -393,6 +393,28 @@ def rows_to_check(
     return np.asarray(order[:enough], dtype=np.int64)
 
 
+def upper_after(target: Any, probs: Any, checked: Any, more: int, delta: float) -> float:
+    """Estimate the bound on argmax errors after `more` looks at random rows, if errors stay as frequent in both groups.
+
+    Args:
+        target: given labels in 0..k-1, shape (n,).
+        probs: the classifier's probabilities, shape (n, k).
+        checked: right labels of random rows, as in :func:`~mgce.certify`.
+        more: number of further looks.
+        delta: probability with which the bound may be wrong.
+    """
+    h = checked_probs(probs)
+    labels, guess = checked_target(target, *h.shape), h.argmax(1)
+    right, rows = right_labels(checked, *h.shape)
+    cells, wrong = np.where(guess == labels, 0, 1), (guess != right)[rows]
+    scale = min(labels.size, rows.size + more) / rows.size
+    n, m, k = (np.bincount(own, minlength=2) for own in (cells, cells[rows], cells[rows][wrong]))
+    looked_up = np.minimum(n, np.round(scale * m)).astype(np.int64)
+    errors = np.minimum(looked_up, np.round(scale * k)).astype(np.int64)
+    first, second, third = ((int(of[0]), int(of[1])) for of in (errors, looked_up, n))
+    return stratified_upper(first, second, third, delta)
+
+
 def check_width(width: float) -> None:
     """Raise an error unless the wanted width of a bound is in (0, 1)."""
     if not 0 < width < 1:

@@ -13,6 +13,7 @@ from mgce.desk.review.sheet import chosen
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.estimators import load
 from mgce.risk import clopper_pearson_upper, rows_to_check
+from mgce.risk.checking import upper_after
 
 
 @pytest.fixture
@@ -374,12 +375,15 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     labels = np.array([-1 if place == places[2] else int(right[place] == "b") for place in places[:-1]])
     probs = np.eye(2)[(guess == "b").astype(int)]
     for anytime in (True, False):
-        assert mgce(*call, "--checked", "d.csv", *["--anytime"] * anytime)[0] == 0
+        code, output, errors = mgce(*call, "--checked", "d.csv", *["--anytime"] * anytime)
+        assert code == 0, errors
         document = json.loads((tmp_path / "c.json").read_text())
         expected = certify((given == "b").astype(int), probs, checked=(places[:-1], labels))
         assert document["looked_up"] == n - 1
         assert (document["argmax_error"] > expected.argmax_error + 0.01) == anytime
         assert anytime or document["argmax_error"] == expected.argmax_error
+        after = upper_after((given == "b").astype(int), probs, (places[:-1], labels), 200, 0.05)
+        assert (f"{after:.4f} after 200 more looks." in " ".join(output.split())) != anytime
     frame.sample(frac=1, random_state=1).to_csv(tmp_path / "p.csv", index=False)
     assert mgce(*call, "--checked", "d.csv")[0] == 0
     assert json.loads((tmp_path / "c.json").read_text())["argmax_error"] == expected.argmax_error

@@ -29,7 +29,7 @@ from mgce.desk.tables.predictions import LabelledPredictions, class_matrix, read
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.certificate import MendedLabelsWarning
-from mgce.risk.checking import check_width
+from mgce.risk.checking import check_width, upper_after
 from mgce.risk.parts import LABEL
 from mgce.risk.parts import PREDICTION as PREDICTED
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_VALUE = "(no value)"  # the part of the rows whose column is empty
+MORE = (50, 100, 200)  # further looks, for each of which the expected bound is printed
 PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate for each label or prediction
 
 
@@ -139,6 +140,8 @@ def certify(
     plan = ""
     if certificate.looked_up is None and rows.groups is None:
         plan = _rows_to_check(rows.frame, predictions, looks.width, claim.delta, looks.to_check)
+    elif certificate.argmax_error is not None and [*looks.files] == ["checked"] and not looks.anytime:
+        plan = _after_more_looks(predictions, options["checked"], certificate)
     source = {"model": given.model.name, "table": given.rows_file.name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, given.by), "notes": notes})
     console = terminal(json_file, quiet)
@@ -163,6 +166,16 @@ def _rows_to_check(
         return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
     write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, rows)})
     return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
+
+
+def _after_more_looks(predictions: LabelledPredictions, checked: Any, certificate: RiskCertificate) -> str:
+    """Say how low the bound will be after more looks, if they find errors as often as those before."""
+    alike = certificate.argmax_error == certificate.randomized_error  # one bound then serves for both
+    delta = certificate.delta / (1 if certificate.randomized_error is None or alike else 2)
+    most = predictions.target.size - len(checked[0])
+    bounds = [(more, upper_after(predictions.target, predictions.probs, checked, more, delta)) for more in MORE]
+    said = ", ".join(f"{bound:.4f} after {more}" for more, bound in bounds if more <= most)
+    return said and f"If further random rows show errors as often, the bound will be about {said} more looks."
 
 
 def _certify_parts(
