@@ -12,7 +12,7 @@ from mgce.desk.review.decision_file import COLUMNS
 from mgce.desk.review.sheet import chosen
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.estimators import load
-from mgce.risk import clopper_pearson_upper, rows_to_check
+from mgce.risk import clopper_pearson_upper, rows_to_check, stratified_upper
 from mgce.risk.checking import upper_after
 
 
@@ -472,3 +472,41 @@ def test_labels_that_were_found_and_typed_into_the_table_change_no_bound(mgce, r
     text = (tmp_path / "d.csv").read_text()
     (tmp_path / "d.csv").write_text(re.sub(r"(keep|other),\d,random,1,", "other,no,random,1,", text))
     refuses("decisions for the 2 classes of the table (0, 1), but got 'no for row", *call, "--checked", "d.csv")
+
+
+def test_looks_that_are_shared_out_are_certified_by_their_chances_and_without_the_option_refused(
+    mgce, refuses, tmp_path
+):
+    rng = np.random.default_rng(0)
+    right = rng.integers(2, size=600)
+    guess, given = (np.where(rng.random(600) < share, 1 - right, right) for share in (0.1, 0.2))
+    frame = pd.DataFrame({"x": np.arange(600), "label": given, "prediction": guess})
+    frame.to_csv(tmp_path / "p.csv", index=False)
+    call = ("certify", "p.csv", "--target", "label", "--bounds", "argmax", "--json", "c.json")
+    code, output, errors = mgce(*call, "--share", "--to-check", "p.suspects.csv", "--width", "0.1")
+    assert code == 0 and "rows, doubtful ones twice as often: the bound" in " ".join(output.split()), errors
+    shown = [one.suspect for one in chosen(read_suspects(tmp_path / "p.suspects.csv"), 0, 600)]
+    rows = np.array([int(one.name) - 1 for one in shown])
+    # With these predictions a doubtful row is one whose label disagrees.
+    often = np.array([float(one.draw_probability) for one in shown])
+    assert np.allclose(often[(given != guess)[rows]], 2 * often[(given == guess)[rows]].max())
+    with (tmp_path / "d.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(COLUMNS)
+        for one, row in zip(shown, rows, strict=True):
+            label = str(right[row])
+            what = "keep" if label == one.given else "other"
+            lines.writerow([one.key, one.name, "", one.given, what, label, "random", one.draw, one.draw_probability])
+    bounds = []
+    for table in (frame, frame.assign(label=np.where(np.isin(np.arange(600), rows), right, given))):
+        table.to_csv(tmp_path / "p.csv", index=False)
+        code, _, errors = mgce(*call, "--share", "--checked", "d.csv")
+        assert code == 0, errors
+        bounds.append(json.loads((tmp_path / "c.json").read_text())["argmax_error"])
+    counts = [[int(cell[part].sum()) for cell in (given == guess, given != guess)] for part in (rows, slice(None))]
+    wrong = rows[guess[rows] != right[rows]]
+    errors = [int(cell[wrong].sum()) for cell in (given == guess, given != guess)]
+    alike = stratified_upper(tuple(errors), tuple(counts[0]), tuple(counts[1]), ratio=2.0)
+    assert bounds[0] == bounds[1] and abs(bounds[0] - alike) < 0.02  # a tenth of the rows is not counted
+    refuses("on other rows: ", *call, "--checked", "d.csv")
+    refuses("Expected `share` to be left out with `anytime`", *call, "--share", "--checked", "d.csv", "--anytime")

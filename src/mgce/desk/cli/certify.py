@@ -84,6 +84,12 @@ class Looks:
     anytime: Annotated[
         bool, typer.Option("--anytime", help="With --checked: the bound holds at every look, whenever you stop.")
     ] = False
+    share: Annotated[
+        bool,
+        typer.Option(
+            "--share", help="With --to-check and --checked: doubtful rows come twice as often; for --bounds argmax."
+        ),
+    ] = False
     to_check: Annotated[
         Path | None, typer.Option(help="File for the rows to look up next, for `mgce review`: NAME.suspects.csv.")
     ] = None
@@ -107,6 +113,8 @@ class Looks:
         if again and (not decided or alone or {*again} & {*decided}):
             what = "other files than those of `checked`, and left out without `checked`, and with `anytime` or `by`"
             raise ValueError(expected("checked_again", what, ", ".join(map(str, again))))
+        if self.share and (again or alone):
+            raise ValueError(expected("share", "left out with `anytime`, `checked_again` or `by`", True))
         if self.to_check is not None and (decided or given.groups is not None):
             raise ValueError(expected("to_check", "left out with `checked` or `groups`", self.to_check))
 
@@ -128,9 +136,13 @@ def certify(
     predictions, notes = rows.predictions, rows.notes
     options = claim.options(predictions.classes, form)
     for option, files in looks.files.items():
-        found = looked_up(rows.frame, rows.predictions, read_decisions(*files)[0], claim.delta, option)
+        found = looked_up(
+            rows.frame, rows.predictions, read_decisions(*files)[0], claim.delta, option, share=looks.share
+        )
         predictions, notes = found.predictions, [*rows.notes, *found.notes]
         options[option] = found.rows, found.right
+        if looks.share:
+            options["checked_with"] = found.chance
     if rows.groups is not None:
         options["groups"] = rows.groups
     with warnings.catch_warnings():
@@ -139,8 +151,8 @@ def certify(
         parts = {} if given.by is None else _certify_parts(rows.frame, predictions, given.by, options)
     plan = ""
     if certificate.looked_up is None and rows.groups is None:
-        plan = _rows_to_check(rows.frame, predictions, looks.width, claim.delta, looks.to_check)
-    elif certificate.argmax_error is not None and [*looks.files] == ["checked"] and not looks.anytime:
+        plan = _rows_to_check(rows.frame, predictions, looks, claim.delta)
+    elif certificate.argmax_error is not None and [*looks.files] == ["checked"] and not (looks.anytime or looks.share):
         plan = _after_more_looks(predictions, options["checked"], certificate)
     source = {"model": given.model.name, "table": given.rows_file.name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, given.by), "notes": notes})
@@ -153,19 +165,20 @@ def certify(
         console.print(plan)
 
 
-def _rows_to_check(
-    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float, to_check: Path | None
-) -> str:
+def _rows_to_check(frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks, delta: float) -> str:
     """Say how many rows to look up for a bound on errors against right labels; write them if a file is named."""
-    rows = order_to_check(frame, predictions, width, delta)
+    to_check = looks.to_check
+    order = order_to_check(frame, predictions, looks.width, delta, share=looks.share)
+    n = order.rows.size
+    drawn = "rows, doubtful ones twice as often" if looks.share else "rows drawn at random"
     said = (
-        f"If labels may be wrong, look up {rows.size:,} rows drawn at random: the bound on errors against right labels "
-        f"is then about {width:g} above the share of errors found, whatever the wrong labels."
+        f"If labels may be wrong, look up {n:,} {drawn}: the bound on errors against right labels "
+        f"is then about {looks.width:g} above the share of errors found, whatever the wrong labels."
     )
     if to_check is None:
         return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
-    write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, rows)})
-    return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {rows.size}"
+    write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, order)})
+    return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {n}"
 
 
 def _after_more_looks(predictions: LabelledPredictions, checked: Any, certificate: RiskCertificate) -> str:

@@ -43,7 +43,7 @@ FILES = {
 PANELS = {
     "The model": ("model", "beta", "metric", "seed"),
     "Wrong labels": ("noise_rate", "noise_type", "transition"),
-    "The review": ("checked", "anytime", "to_check", "width", "mended", "random", "image"),
+    "The review": ("checked", "anytime", "share", "to_check", "width", "mended", "random", "image"),
     "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),
     "Reading the table": (
         "prediction",

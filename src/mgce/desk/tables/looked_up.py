@@ -17,7 +17,7 @@ from mgce.desk.review.decision_file import Decision
 from mgce.desk.tables.listing import file_of_suspects
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.row_keys import row_keys
-from mgce.risk import rows_to_check
+from mgce.risk import Looks, rows_to_check, share_looks
 from mgce.risk.sample import UNSEEN
 
 EVERY = 1e-6  # a width that no table is large enough for: all rows are to be looked up
@@ -27,8 +27,8 @@ ROW = "row"  # the column that numbers the rows, as `mgce fit` names it
 
 
 def order_to_check(
-    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float
-) -> NDArray[np.int64]:
+    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float, *, share: bool = False
+) -> Looks:
     """Return the rows to look up for a bound of a wanted width; sorting the table does not change their order.
 
     Args:
@@ -36,13 +36,20 @@ def order_to_check(
         predictions: its labels and predictions.
         width: as in :func:`~mgce.risk.rows_to_check`.
         delta: probability with which the bound may fail.
+        share: whether doubtful rows are looked up more often, as :func:`~mgce.risk.share_looks` says.
     """
     by_key = np.argsort(np.array(row_keys(frame, predictions.column)), kind="stable")
-    return by_key[rows_to_check(predictions.target[by_key], predictions.probs[by_key], width, delta=delta)]
+    target, probs = predictions.target[by_key], predictions.probs[by_key]
+    rows, chance = rows_to_check(target, probs, width, delta=delta), np.ones(len(frame))
+    if share:
+        looks = share_looks(target, probs)
+        rows, chance[by_key] = looks.rows[: rows.size], looks.chance
+    return Looks(by_key[rows], chance)
 
 
-def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: NDArray[np.int64]) -> bytes:
+def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks) -> bytes:
     """Return the content of a file of suspects with these rows, the first one to look up first."""
+    rows = looks.rows
     labels, probs, n = predictions.target[rows], predictions.probs[rows], rows.size
     classes = np.array([*predictions.classes, ""], dtype=object)  # the last for a label that is no class
     best = np.argsort(-probs, axis=1, kind="stable")[:, :2]
@@ -62,7 +69,7 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, rows: ND
         "expected_precision": 0.5,
         "checked": "",
         "draw": np.arange(1, n + 1),
-        "draw_probability": 1 / len(frame),
+        "draw_probability": looks.chance[rows] / looks.chance.sum(),
     }
     cells = frame.drop(columns=predictions.column).iloc[rows]
     return to_csv(file_of_suspects(values, cells, predictions.column, ROW), None)
@@ -75,6 +82,7 @@ class LookedUpRows:
     predictions: LabelledPredictions  # with the given labels that the person saw
     rows: NDArray[np.int64]  # (m,), in the order of the draws
     right: NDArray[np.int64]  # (m,), their right labels, or `UNSEEN`
+    chance: NDArray[np.float64]  # (n,), how likely any row was looked up
     notes: list[str]
 
 
@@ -84,6 +92,8 @@ def looked_up(
     decisions: Sequence[Decision],
     delta: float,
     option: str = "checked",
+    *,
+    share: bool = False,
 ) -> LookedUpRows:
     """Return the rows that were looked up, in the order of the draws, and their right labels.
 
@@ -97,30 +107,33 @@ def looked_up(
         decisions: the decisions, at most one for each row.
         delta: probability with which the bound may fail.
         option: the name of the option that took the decisions, for errors.
+        share: whether doubtful rows were looked up more often.
 
     Raises:
         ValueError: if a decision is on no row of this table, on another given label, or for a label that is neither a
             class nor in the table, or if its draw is not the one of this row.
     """
-    order = order_to_check(frame, predictions, EVERY, delta)
     now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
     check_decided(decisions, now, "this table", REMEDY, why_lost=LOST, option=option)
     known = [name for name in predictions.classes if name]
     check_classes(decisions, [*known, *sorted({*now.values()} - {*known})], "the table")
+    row_of = {key: row for row, key in enumerate(now)}
+    place = {label: index for index, label in enumerate(predictions.classes)}
+    mended = [one for one in decisions if now[one.key] != one.given]
+    target = predictions.target.copy()
+    target[[row_of[one.key] for one in mended]] = [place.get(one.given, UNSEEN) for one in mended]
+    predictions = replace(predictions, target=target)
+    order, chance = order_to_check(frame, predictions, EVERY, delta, share=share)
     keys = [*now]
-    draw = {keys[row]: place for place, row in enumerate(order.tolist(), 1)}
+    draw = {keys[row]: number for number, row in enumerate(order.tolist(), 1)}
     other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
     if other:
         what = "decisions on the rows that --to-check has written for this table"
         raise ValueError(expected(option, what, f"{len(other):,} on other rows: {listed(other, NAMED)}"))
-    place = {label: index for index, label in enumerate(predictions.classes)}
-    mended = [one for one in decisions if now[one.key] != one.given]
-    target = predictions.target.copy()
-    target[[order[draw[one.key] - 1] for one in mended]] = [place.get(one.given, UNSEEN) for one in mended]
     found = {one.draw: place.get(one.label, UNSEEN) for one in decisions}
     last = max(draw or 0 for draw in found)
     right = np.array([found.get(number, UNSEEN) for number in range(1, last + 1)], dtype=np.int64)
-    return LookedUpRows(replace(predictions, target=target), order[:last], right, _on_mended(mended))
+    return LookedUpRows(predictions, order[:last], right, chance, _on_mended(mended))
 
 
 def _given(frame: pd.DataFrame, predictions: LabelledPredictions) -> list[str]:
