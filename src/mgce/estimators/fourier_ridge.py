@@ -150,9 +150,9 @@ class _Rows:
 
 
 def _spectrum(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of the products of features, (m,), and their vectors, (D, m); zeros may be left out.
+    """Return the eigenvalues (m,) and eigenvectors (D, m) of X'X for rows X; zeros may be left out.
 
-    Of fewer rows than features the products of rows have the same eigenvalues, and are found sooner.
+    With fewer rows than features, XX' has the same nonzero eigenvalues and is solved sooner.
     """
     if len(rows) >= rows.shape[1]:
         spread, basis = np.linalg.eigh(rows.T @ rows)

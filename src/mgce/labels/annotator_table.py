@@ -33,7 +33,7 @@ class Annotator:
         estimated_accuracy: estimated probability that a label of this annotator is right.
         estimated_range: likely values of the accuracy, if annotators err independently: not a confidence interval.
         confused: pairs of classes and a share: of the rows of the first class, the share labelled as the second.
-        together: names of annotators with common wrong labels, each with the share that they have in common.
+        together: names of annotators who make the same wrong labels, each with the share of these beyond chance.
     """
 
     name: str

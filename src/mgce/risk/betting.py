@@ -162,7 +162,7 @@ def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArra
 
 
 def n_orders(kinds: IntArray, delta: float) -> int:
-    r"""Return the number of random orders of a sample; a mean is refuted only if betting refutes it in all of them.
+    r"""Return the number of random orders of a sample; the bound rules out a mean only if every order does.
 
     With a single order, the bound fails for a share of about delta of the samples, if many different samples are
     possible. If few are possible, this share can be much larger by chance. For instance, a classifier that predicts the

@@ -119,7 +119,7 @@ def minimax_risk(
 
 
 def _anchor(psi: Matrix, tau: FloatArray, lambda_: FloatArray) -> FloatArray | None:
-    """Return class probabilities of each row that lie well inside the set, or None; the lower bound starts from them.
+    """Return class probabilities inside the uncertainty set, from which the lower bound starts, or None.
 
     The probabilities are the worst case of the set with half its lambda. So even a coarse solution (`tol`) is inside
     the whole set. Any probabilities inside would do; beta = 2 is used because the problem is smooth there.

@@ -94,7 +94,7 @@ class PredictForm(NewForm):
 
 @dataclass(frozen=True)
 class Source:
-    """A table with what has to be known of its embeddings."""
+    """A table, the report on its file, the column of row names, the card of the encoder, and notes."""
 
     frame: pd.DataFrame
     reading: Reading

@@ -72,7 +72,7 @@ class Encoder:
 
 
 def of_module(name: str, kind: str, model: torch.nn.Module, preprocessing: str, prepare: Any, embed: Any) -> Encoder:
-    """Return the encoder of a network, which is set to evaluation; the width is that of the features of an example."""
+    """Set a network to evaluation, and return its encoder; embedding one made-up input gives the width."""
     model.eval().requires_grad_(False)
     with torch.inference_mode():
         width = int(torch.as_tensor(embed([prepare(_example(kind))])).shape[1])

@@ -134,7 +134,7 @@ def check_overwritten(option: str, path: Path) -> None:
 
 
 def own_name(name: str) -> str:
-    """Return the name under which a column of the table is in the file: no two columns there have one name.
+    """Return the name of a table's column in the file; a name that the file uses itself gets the prefix `TABLE`.
 
     Example:
         >>> own_name("age"), own_name("key"), own_name("table: key")

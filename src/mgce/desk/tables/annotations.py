@@ -224,7 +224,7 @@ def annotated(frame: pd.DataFrame, plan: FitPlan, labels: pd.DataFrame, notes: S
 
 
 def annotator_sentences(consensus: Consensus) -> list[str]:
-    """Return a sentence on each annotator, and what the labels say of common errors."""
+    """Return a sentence on each annotator, and whether annotators err independently."""
     return [*(printable(str(one)) for one in consensus.annotators), CAUTION, str(consensus.independence)]
 
 

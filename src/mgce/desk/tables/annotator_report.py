@@ -9,7 +9,7 @@ from mgce.labels.consensus import Consensus
 
 
 def annotator_section(consensus: Consensus) -> str:
-    """Return HTML with a line for each annotator, and what the labels say of common errors."""
+    """Return HTML with a line for each annotator, and whether annotators err independently."""
     rows = [
         [
             printable(one.name),
