@@ -53,9 +53,9 @@ def automatic_lambda0(n_rows: float, n_classes: int, n_features: int) -> float:
     .. math:: \lambda_0 = \max\big(10^{-3},\ \min(0.06,\ \min(1, (kd/n)^2) / \sqrt n)\big)
 
     The width `s / sqrt(n)` is one standard error of the mean feature of a class. A model with a coefficient for each
-    row can fit wrong labels, and needs about this width: on 6,000 rows of 1,280 image features, with labels by people of
-    which 42 % are wrong, accuracy was 75 % at 1/sqrt(n), and 46 % at 1e-3. On tables with few coefficients for each row
-    this width would cost accuracy: on iris 14 points.
+    row can fit wrong labels, and needs about this width: on 6,000 rows of 1,280 image features, with labels by people
+    of which 42 % are wrong, accuracy was 75 % at 1/sqrt(n), and 46 % at 1e-3. On tables with few coefficients for
+    each row this width would cost accuracy: on iris 14 points.
 
     Args:
         n_rows: n, the number of rows, or the sum of their weights.
