@@ -3,7 +3,6 @@
 import importlib
 
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from mgce import estimators
 
@@ -22,11 +21,6 @@ MADE = {
     "MGCEFourierClassifier": {"n_components": 50, "random_state": 0},
     "MGCEMLPClassifier": {
         "hidden_layer_sizes": (16,), "learning_rate_init": 0.01, "max_iter": 30, "random_state": 0,
-    },
-    "MGCEVotingClassifier": {
-        "estimators": [("linear", estimators.MGCEClassifier(tol=1e-3)), ("logistic", LogisticRegression())],
-        "cv": 2,
-        "random_state": 0,
     },
 }  # fmt: skip
 FEW = {"n_estimators": 20, "learning_rate": 0.3, "min_child_weight": 0.1, "early_stopping": False, "random_state": 0}

@@ -256,11 +256,6 @@ def network():
     return estimators.MGCEMLPClassifier((8,), "cv", betas=(1.4, 5.0), max_iter=4, random_state=0)
 
 
-def voting(cv=3):
-    members = [("linear", estimators.MGCEClassifier()), ("logistic", LogisticRegression())]
-    return estimators.MGCEVotingClassifier(members, cv=cv, random_state=0)
-
-
 CV = {"betas": (1.4, 5.0), "lambda0s": (1e-2, 1e-1)}
 CASES = {
     "certify": certified(),
@@ -329,7 +324,6 @@ CASES = {
     "MGCEEmbeddingClassifier": fitted(lambda: estimators.MGCEEmbeddingClassifier(random_state=0), weighted=True),
     "MGCEFourierClassifier": fitted(lambda: estimators.MGCEFourierClassifier(n_components=20, random_state=0)),
     "MGCEMLPClassifier": fitted(network, weighted=True),
-    "MGCEVotingClassifier": fitted(voting),
     "suspect_labels": suspects(estimators.MGCEClassifier),
     "suspect_labels, with ties": suspects(lambda: forest(min_samples_leaf=20, splitter="best")),
     "find_suspects": found_suspects,

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_iris
-from sklearn.linear_model import LogisticRegression
 
 from mgce import MGCEClassifier, MGCEEmbeddingClassifier
 from mgce.estimators import (
@@ -14,7 +13,6 @@ from mgce.estimators import (
     MGCEForestClassifier,
     MGCEFourierClassifier,
     MGCEMLPClassifier,
-    MGCEVotingClassifier,
 )
 from mgce.losses import MinimaxLink
 
@@ -29,7 +27,6 @@ ESTIMATORS = {
     "random": lambda: MGCEForestClassifier(n_estimators=7, splitter="random", min_samples_leaf=2, random_state=0),
     "boosting": lambda: MGCEBoostingClassifier(max_iter=6, forest=FEW, random_state=0),
     "correction": lambda: LabelCorrectionClassifier(n_estimators=7, n_components=20, random_state=0),
-    "voting": lambda: MGCEVotingClassifier([("linear", MGCEClassifier()), ("forest", FEW)], scale=2.0),
 }
 FEW = MGCEForestClassifier(n_estimators=4, splitter="best", min_samples_leaf=5, random_state=0)
 
@@ -82,20 +79,6 @@ def test_rows_next_to_a_threshold_go_where_the_estimator_sends_them(name):
     module = clf.to_torch()
     np.testing.assert_allclose(module(torch.from_numpy(rows.astype(np.float64))).numpy(), want, atol=1e-9)
     np.testing.assert_allclose(module.float()(torch.from_numpy(rows)).numpy(), want, atol=1e-5)
-
-
-def test_a_vote_whose_members_know_some_of_the_classes():
-    clf = MGCEVotingClassifier([("all", MGCEClassifier()), ("two", MGCEClassifier())], scale=2.0).fit(X, Y)
-    clf.estimators_[1] = MGCEForestClassifier(n_estimators=5, random_state=0).fit(X[50:], Y[50:])
-    np.testing.assert_allclose(clf.average_proba(X)[:50, 0], clf.estimators_[0].predict_proba(X[:50])[:, 0] / 2)
-    got = clf.to_torch()(torch.from_numpy(X)).detach().numpy()
-    np.testing.assert_allclose(got, clf.predict_proba(X), rtol=0, atol=1e-9)
-
-
-def test_what_pytorch_cannot_compute_is_named():
-    clf = MGCEVotingClassifier([("theirs", LogisticRegression(max_iter=1000))], scale=1.0).fit(X, Y)
-    with pytest.raises(TypeError, match=r"`estimators\['theirs'\]` to be a classifier of this package.*Logistic"):
-        clf.to_torch()
 
 
 def test_bad_output():

@@ -11,7 +11,6 @@ from mgce.estimators.linear_cv import MGCEClassifierCV
 from mgce.estimators.mlp import MGCEMLPClassifier
 from mgce.estimators.persistence import load, save
 from mgce.estimators.suspects import find_suspects
-from mgce.estimators.voting import MGCEVotingClassifier
 
 __all__ = [
     "ConsensusClassifier",
@@ -23,7 +22,6 @@ __all__ = [
     "MGCEForestClassifier",
     "MGCEFourierClassifier",
     "MGCEMLPClassifier",
-    "MGCEVotingClassifier",
     "find_suspects",
     "load",
     "save",

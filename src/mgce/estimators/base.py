@@ -227,9 +227,8 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
         The module computes in float64 and agrees with :meth:`predict_proba` up to rounding; `.float()` converts it to
         float32. Its last part, :class:`mgce.losses.MinimaxLink`, maps margins (logits) to probabilities; `module[:-1]`
-        returns margins. Every estimator of :mod:`mgce.estimators` can be converted; :class:`MGCEVotingClassifier` only
-        if all its members can. Modules of trees have no gradient, and need memory for n T k numbers with n rows, T
-        trees and k classes.
+        returns margins. Every estimator of :mod:`mgce.estimators` can be converted. Modules of trees have no gradient,
+        and need memory for n T k numbers with n rows, T trees and k classes.
 
         Args:
             output: `"minimax"` for the probabilities of :meth:`predict_proba`, or `"worst_case"` for those of

@@ -39,7 +39,6 @@ CLASSES = {
     "mgce.estimators.mlp": "MGCEMLPClassifier",
     "mgce.estimators.stochastic": "AveragedAdaGrad FeatureMoments",
     "mgce.estimators.trees": "Trees",
-    "mgce.estimators.voting": "MGCEVotingClassifier",
     "mgce.desk.tables.model": "TablePipeline",
     "mgce.desk.tables.text_features": "TextEncoder TextTransformer VectorTransformer",
     "sklearn.compose": "ColumnTransformer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -135,34 +135,6 @@ class Baseline(nn.Module):
         """Return the margins (logits) of n rows and k classes, (n, k), from sums (n, k), or (n, 1) for two classes."""
         margins = sums + self.baseline
         return margins if margins.shape[1] > 1 else torch.cat([torch.zeros_like(margins), margins], 1)
-
-
-class ProbabilitySums(nn.Module):
-    """The sum of the probabilities of several classifiers, each trained on some or all of k classes.
-
-    Args:
-        classifiers: modules from rows (n, d) to probabilities.
-        columns: for each classifier, the indices of its classes among all k.
-        k: the number of classes.
-    """
-
-    def __init__(
-        self,
-        classifiers: Sequence[nn.Module],
-        columns: Sequence[NDArray[Any]],
-        k: int,
-    ) -> None:
-        super().__init__()
-        self.classifiers = nn.ModuleList(classifiers)
-        for number, places in enumerate(columns):
-            self.register_buffer(f"places_{number}", torch.eye(k, dtype=torch.float64)[torch.tensor(places)])
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """Return the summed probabilities of k classes, shape (n, k), for n rows of d features."""
-        parts = [
-            classifier(rows) @ self.get_buffer(f"places_{number}") for number, classifier in enumerate(self.classifiers)
-        ]
-        return torch.stack(parts).sum(0)
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:

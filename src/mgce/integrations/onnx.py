@@ -32,7 +32,7 @@ def to_onnx(estimator: RobustClassifier, output: str = "minimax") -> onnx.ModelP
     near beta = 1 they nearly jump. At such points the model's worst-case probabilities can differ from the estimator's.
 
     Args:
-        estimator: fitted, of :mod:`mgce.estimators`; an MGCEVotingClassifier only if all members are of this package.
+        estimator: fitted, of :mod:`mgce.estimators`.
         output: `"minimax"` for the probabilities h of `predict_proba`, or `"worst_case"` for p of `worst_case_proba`.
 
     Returns:

@@ -191,15 +191,6 @@ def _nested(pipeline: Any) -> None:
     pipeline.steps[1] = ("classifier", Pipeline([("inner", copy.deepcopy(pipeline[-1]))]))
 
 
-def _average(pipeline: Any) -> None:
-    from mgce.estimators import MGCEVotingClassifier
-
-    members = [("one", pipeline[-1]), ("other", copy.deepcopy(pipeline[-1]))]
-    X = pipeline[0].transform(frame()[["x", "kind", "many"]])
-    average = MGCEVotingClassifier(members, scale=1.0).fit(X, frame()["y"].to_numpy(str))
-    pipeline.steps[1] = ("classifier", average)
-
-
 def _many_layers(pipeline: Any) -> None:
     network, wide = pipeline[-1], np.zeros((300, 300), np.float32)
     d, k = network.n_features_in_, 2
@@ -302,7 +293,6 @@ CHANGES: dict[str, Forgery] = {
     "categories of one column more": lambda p: _categories(p).categories_.append(np.array(["a"], dtype=object)),
     "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
     "a Pipeline as the classifier": _nested,
-    "an average of models": _average,
     "a classifier of scikit-learn": _foreign,
     "500 layers that are one": ("mlp", _many_layers),
     "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
