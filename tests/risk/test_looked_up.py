@@ -109,7 +109,7 @@ def test_shared_out_looks_are_distinct_in_proportion_and_at_none_of_the_rows_tha
     counts = [[(chance[part] == value).sum() for value in (1.0, 2.0)] for part in (rows[:150], rows)]
     (few, often), (all_few, all_often) = counts
     assert abs(few - 150 * all_few / (all_few + 2 * all_often)) <= 1 and few + often == 150
-    guess = np.where(probs.argmax(1) == given, (1 - probs.max(1)) / 2, 1 - 0.75 * probs.max(1))
+    guess = np.where(probs.argmax(1) == given, (1 - probs.max(1)) / 2, 1 - 0.75 * probs.max(1)).round(9)
     assert guess[chance == 2.0].min() > guess[chance == 1.0].max()
 
 

@@ -19,6 +19,7 @@ from mgce_lab.studies import (
     human_sets,
     losses_picture,
     page,
+    shared_looks,
 )
 from mgce_lab.studies.gpu import page as gpu_page
 
@@ -39,6 +40,11 @@ def test_page_is_the_rendering_of_the_saved_results():
 def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results():
     document = json.loads((ROOT / "results/certificates/human-noise.json").read_text())
     assert human_noise.render(document["cells"]) in (ROOT / "docs/lab/certificates.md").read_text()
+
+
+def test_table_of_looks_that_are_shared_out_is_that_of_its_results():
+    record = json.loads((ROOT / "results/certificates/shared-looks.json").read_text())
+    assert len(record) == 36 and shared_looks.render(record) in (ROOT / "docs/lab/certificates.md").read_text()
 
 
 @pytest.mark.parametrize(

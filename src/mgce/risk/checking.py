@@ -319,7 +319,7 @@ def share_looks(
     h = checked_probs(probs)
     labels = checked_target(target, *h.shape)
     agrees = h.argmax(1) == labels
-    guess = np.where(agrees, (1 - h.max(1)) / 2, 1 - 0.75 * h.max(1))
+    guess = np.where(agrees, (1 - h.max(1)) / 2, 1 - 0.75 * h.max(1)).round(9)  # equal ones stay together
     order = (generator or np.random.default_rng(0)).permutation(labels.size)
     apart, rest = np.split(order, [max(1, int(APART * labels.size))])
     share = float(np.clip(1 - agrees[apart].mean(), *DOUBTFUL))
