@@ -119,7 +119,7 @@ ROOMS = {
     "mgce.estimators": (
         "archive base directions folds fourier_ridge log_margins trees",
         "penalized persistence stochastic torch_modules unbuilt",
-        "embedding_heads forest linear soft_targets voting",
+        "embedding_heads forest linear soft_targets",
         "correction embedding",
         "boosting consensus_classifier fourier linear_cv suspects",
         "mlp",
