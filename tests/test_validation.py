@@ -91,7 +91,7 @@ def test_what_is_no_number_of_percent_is_not_asked_about():
     for got in (-0.1, 100.5, float("inf")):
         with pytest.raises(ValueError, match=r"but got [^?]*$"):
             check_fraction("noise_rate", got)
-    with pytest.raises(ValueError, match="Did you mean 'auto'"):
+    with pytest.raises(ValueError, match=r"but got 'atuo'\.$"):
         parse_rate("atuo")
     with pytest.raises(ValueError, match=r"but got 3\.$"):
         check_choice("loss", 3, ("a", "b"))

@@ -35,6 +35,8 @@ def test_actions_are_named_by_commit_with_their_tag_beside():
 @pytest.mark.parametrize("path", [*WORKFLOWS, *SCRIPTS], ids=lambda path: path.name)
 def test_what_is_installed_has_a_version(path):
     """From constraints.txt, except where the least versions are meant and where a wheel was just built."""
+    if re.search(r'^export PIP_CONSTRAINT="\$\w+/constraints.txt"', path.read_text(), re.MULTILINE):
+        return  # each pip of the script reads it
     for line in shell(path):
         for command in re.findall(r"pip\"? install (.*?)(?:&&|$)", line):
             assert "--constraint constraints.txt" in command or "--resolution lowest-direct" in command, line
@@ -83,4 +85,4 @@ def test_a_release_is_built_with_tested_tools():
     assert {one.name: one.specifier for one in map(Requirement, requires)} == {"hatchling": versions["hatchling"]}
     package = (ROOT / ".ci/package").read_text()
     # The environment in which `build` runs hatchling is made by pip, which reads this.
-    assert package.index('export PIP_CONSTRAINT="$PWD/constraints.txt"') < package.index("-m build ")
+    assert package.index('export PIP_CONSTRAINT="$root/constraints.txt"') < package.index("-m build ")

@@ -57,7 +57,7 @@ def test_a_table_of_texts(mgce, tmp_path):
         (("photos", "--out", "x.npy", "--shard", "4/3"), "such as 1/8 to 8/8"),
         (("photos", "--out", "x.npy", "--shard", "1/9"), "of no more parts than there are rows"),
         (("photos", "--out", "x.npy", "--encoder", "tidy"), "Expected `encoder` to be efficientnet-lite0"),
-        (("t.csv", "--column", "said", "--out", "x.npy"), "which encodes pictures"),
+        (("t.csv", "--column", "said", "--out", "x.npy", "--encoder", "efficientnet-lite0"), "which encodes pictures"),
         (("photos", "--out", "x.npy", "--batch", "0"), "Expected `batch`"),
         (("photos", "--out", "x.npy", "--threads", "0"), "Expected `threads` to be an integer of at least 1"),
         (("photos", "--out", "x.npy", "--device", "abacus"), "Expected `device`"),

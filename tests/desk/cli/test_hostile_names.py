@@ -248,6 +248,7 @@ CSV = {
     "desk/cli/fit_files.py",
     "desk/cli/clean.py",
     "desk/cli/demo.py",
+    "integrations/label_tools.py",
 }
 
 

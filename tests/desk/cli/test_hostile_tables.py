@@ -212,7 +212,11 @@ def outcome(command, model, path):
     if done.returncode:
         return done.stderr.replace(path.name, "FILE")
     document = json.loads((path.parent / "of.json").read_text())
-    content = (path.parent / f"{path.stem}-predictions.csv").read_bytes() if command == "predict" else b""
+    content = ""
+    if command == "predict":  # in the format of the table
+        suffix = path.suffix if path.suffix in (".parquet", ".xlsx") else ".csv"
+        written = read_frame(path.parent / f"{path.stem}-predictions{suffix}", "table")
+        content = written.round(6).to_csv(index=False)
     return document | {"file": "", "table": "", "content": content}
 
 

@@ -1,5 +1,7 @@
 """Commands look at their outputs before they do their work."""
 
+import os
+
 import pytest
 
 
@@ -22,9 +24,12 @@ def test_a_report_of_nothing_writes_nothing(refuses):
     refuses("Expected `runs` to be a folder with finished runs", "report", ".")
 
 
-def test_a_place_that_cannot_be_written_to(refuses, monkeypatch):
+def test_a_place_that_cannot_be_written_to(refuses, monkeypatch, tmp_path):
     monkeypatch.setattr("os.access", lambda path, mode: False)
     refuses(
         "Expected `out_dir` to be the path of a folder that can be written to", "compare", "digits", "--out-dir", "x/y"
     )
-    refuses("Expected `out` to be the path of a file in a folder that can", "predict", "none.mgce", "none.csv")
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    for name in ("a.mgce", "a.csv"):
+        (tmp_path / name).write_text("")
+    refuses("Expected `out` to be the path of a file in a folder that can", "predict", "a.mgce", "a.csv")

@@ -90,7 +90,7 @@ def estimator(name: str, seed: int, jobs: int = 1, beta: float | None = None) ->
         return LabelCorrectionClassifier(random_state=seed, n_jobs=jobs)
     if name == HEAD:
         return MGCEEmbeddingClassifier(random_state=seed)
-    model = NAMED[name][1](DEFAULT_BETA if beta is None else beta)
+    model = NAMED[name][1](beta=DEFAULT_BETA if beta is None else beta)
     known = model.get_params()
     return model.set_params(**{key: value for key, value in (("random_state", seed), ("n_jobs", jobs)) if key in known})
 
