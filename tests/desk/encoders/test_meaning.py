@@ -39,7 +39,8 @@ def test_each_text_is_encoded_once_and_alike_in_any_company(encoder, monkeypatch
     assert meaning.meaning([], checksum).shape == (0, WIDTH)
 
 
-def test_other_weights_are_refused(encoder):
+def test_other_weights_are_refused_also_for_texts_that_are_kept(encoder):
+    meaning.meaning(["a text"], encoder[0].card.checksum)
     with pytest.raises(ValueError, match="Expected `encoder` to be one with the weights 000.*, but got"):
         meaning.meaning(["a text"], "000")
     assert not meaning.meaning([""], "000").any()  # nothing is encoded

@@ -43,7 +43,7 @@ def encoder() -> Encoder:
 def meaning(texts: Sequence[str], checksum: str) -> NDArray[np.float32]:
     """Return the features of n texts, each of unit length, shape (n, 384), float32; zeros for an empty text.
 
-    The encoder is loaded if some text is new.
+    The encoder is loaded if some text is not empty.
 
     Args:
         texts: the texts.
@@ -55,7 +55,7 @@ def meaning(texts: Sequence[str], checksum: str) -> NDArray[np.float32]:
     # By length, so that a batch has little padding.
     new = sorted({text for text in texts if text and text not in _kept}, key=lambda text: (len(text), text))
     found = {"": np.zeros(TEXT_WIDTH, np.float32)}
-    if new and encoder().card.checksum != checksum:
+    if any(texts) and encoder().card.checksum != checksum:  # also where all texts are kept: from other weights
         wanted = f"one with the weights {checksum[:SHOWN]}, with which the model was fitted"
         raise ValueError(expected("encoder", wanted, encoder().card.checksum[:SHOWN]))
     for start in range(0, len(new), BATCH):
