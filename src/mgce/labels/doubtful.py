@@ -79,6 +79,12 @@ class DoubtfulLabels:
         n = np.bincount(self.target, minlength=len(self.classes))
         return np.bincount(self.target, self.wrong, len(n)) / np.where(n, n, np.nan)
 
+    @property
+    def expected_wrong(self) -> tuple[float, float]:
+        """The expected number of wrong labels of distinct rows: among those with `is_issue`, and among the others."""
+        asked, others = (self.wrong[self.is_distinct & chosen].sum() for chosen in (self.is_issue, ~self.is_issue))
+        return float(asked), float(others)
+
     def suspects(self, most: int) -> IntArray:
         """Return at most `most` distinct rows whose suggested class is not the given label, most suspect first."""
         return np.asarray(self.order[(self.is_distinct & (self.suggestion != self.target))[self.order]][:most])

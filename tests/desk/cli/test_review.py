@@ -60,7 +60,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     right, first = fitted
     steps = re.findall(r"^  (mgce .*)$", first, re.MULTILINE)
     assert steps[0] == "mgce review people.suspects.csv" and steps[2] == "mgce predict people.mgce NEW.csv"
-    assert "Wrong labels: up to" in " ".join(first.split())
+    assert "Wrong labels: 0 to" in " ".join(first.split())
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--image", "file")
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--text", "job")

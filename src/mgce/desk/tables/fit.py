@@ -102,6 +102,11 @@ class TableFit:
         return share
 
     @property
+    def n_asked(self) -> int:
+        """The number of distinct rows whose label is more likely wrong than right."""
+        return int((self.judgement.is_issue & self.judgement.is_distinct).sum())
+
+    @property
     def given_label(self) -> str:
         """The label of held-out rows that accuracies, bounds and calibration errors compare with."""
         return "the given label" if self.findings is None else "the label given before the review"

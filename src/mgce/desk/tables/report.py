@@ -142,10 +142,14 @@ def _how_many_wrong(fit: TableFit) -> str:
     if review is not None and review.left_is_useful:
         return so_far + left_wrong(review)
     n = math.floor(share.upper * share.n)
-    most = f"{'Up' if so_far else 'up'} to {percent_up(share.upper)} of the {share.n:,} ({n:,})"
-    looks = f" {CHECKED_ROWS} rows drawn at random, if you check them, narrow this to {_points(fit)}."
-    narrows = share.width_after(CHECKED_ROWS) < share.upper
-    return f"{so_far}{most}{' may be left' if so_far else ''}, as estimated.{looks if narrows else ''}"
+    left = " may be left" if so_far else ""
+    most = f"0 to {n:,} of the {share.n:,} ({percent_up(share.upper)}){left}, if {ASSUMPTION}."
+    asked, others = fit.judgement.expected_wrong
+    first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
+    expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
+    estimate = f" The estimate is {expected}{first}."
+    looks = f" If you check {CHECKED_ROWS} rows drawn at random, the share is known to within {_points(fit)}."
+    return f"{so_far}{most}{estimate}{looks if share.width_after(CHECKED_ROWS) < share.upper else ''}"
 
 
 def _points(fit: TableFit) -> str:

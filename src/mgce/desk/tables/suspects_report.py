@@ -128,18 +128,17 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 def when_to_stop(fit: TableFit) -> str:
     """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
     judgement = fit.judgement
-    likely = judgement.wrong[judgement.is_issue & judgement.is_distinct]
-    others = judgement.wrong[~judgement.is_issue & judgement.is_distinct]
+    n, (asked, others) = fit.n_asked, judgement.expected_wrong
     bounds = "`mgce clean` bounds the share of labels that are still wrong."
-    if not likely.size:
+    if not n:
         return (
             "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
-            f"The estimate expects {others.sum():.0f} of the labels to be wrong, and does not say which. {bounds}"
+            f"The estimate expects {others:.0f} of the labels to be wrong, and does not say which. {bounds}"
         )
-    labels = "1 label is" if likely.size == 1 else f"{likely.size:,} labels are"
+    labels = "1 label is" if n == 1 else f"{n:,} labels are"
     return (
-        f"{labels} more likely wrong than right, by an estimate that expects {likely.sum():.0f} of them to be wrong, "
-        f"and {others.sum():.0f} of the other {others.size:,}. Where classes overlap it may be none. Look at the first "
+        f"{labels} more likely wrong than right, by an estimate that expects {asked:.0f} of them to be wrong, "
+        f"and {others:.0f} of the others. Where classes overlap it may be none. Look at the first "
         f"rows before you change many; {bounds}"
     )
 
