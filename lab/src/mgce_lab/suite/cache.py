@@ -97,6 +97,7 @@ def main() -> None:
     parser.add_argument("--list", choices=list(LISTS), default="choosing", help="a locked list is read once")
     parser.add_argument("--entrants", nargs="+", choices=ENTRANTS, default=ENTRANTS)
     parser.add_argument("--size", type=int, default=1000, help="training rows")
+    parser.add_argument("--kinds", nargs="+", default=[kind for kind, _ in NOISES], help="of wrong labels")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     check_readable(options.list)
@@ -104,6 +105,8 @@ def main() -> None:
     for name in LISTS[options.list]:
         read = remembered(lambda name=name: TABLES[name](options.data))
         for kind, rate in NOISES:
+            if kind not in options.kinds:
+                continue
             place = Place(options.cache, name, options.size, kind, rate, options.seed)
             compute(place, read, tuple(options.entrants))
             print(name, kind, rate, flush=True)
