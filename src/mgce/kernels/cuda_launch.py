@@ -33,35 +33,30 @@ class Batch:
         return not self.target.is_floating_point()
 
     @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors in the order in which every kernel has them; `losses` replaces each tensor that is None."""
-        weight, denominator, grad, roots = (
-            self.losses if t is None else t for t in (self.weight, self.denominator, self.grad, self.roots)
-        )
-        return self.logits, self.target, weight, denominator, self.losses, grad, roots
+    def arguments(self) -> dict[str, Any]:
+        """The tensors and numbers that every kernel has, by name; `losses` replaces each tensor that is None.
 
-    @property
-    def numbers(self) -> tuple[Any, ...]:
-        """The numbers in the order in which every kernel has them; the limit of Newton steps is the last.
-
-        The kernel stops when all rows have converged.
+        The kernel makes at most `steps` Newton steps, and stops when all rows have converged.
         """
         n, k = self.logits.shape
         smoothing = self.options.label_smoothing
-        return (
-            n,
-            k,
-            self.logits.stride(0),
-            0 if self.labels else self.target.stride(0),
-            0 if self.grad is None else self.grad.stride(0),
-            self.options.ignore_index,
-            1.0 - smoothing,
-            smoothing / k,
-            self.beta,
-            self.beta - 1.0,
-            1.0 / self.beta,
-            proven_steps(k, self.beta, torch.float32),
-        )
+        optional = {name: getattr(self, name) for name in ("weight", "denominator", "grad", "roots")}
+        return {
+            "logits": self.logits,
+            "target": self.target,
+            "losses": self.losses,
+            **{name: self.losses if tensor is None else tensor for name, tensor in optional.items()},
+            "n": n,
+            "k": k,
+            "logits_stride": self.logits.stride(0),
+            "target_stride": 0 if self.labels else self.target.stride(0),
+            "grad_stride": 0 if self.grad is None else self.grad.stride(0),
+            "ignore_index": self.options.ignore_index,
+            "target_share": 1.0 - smoothing,
+            "uniform_share": smoothing / k,
+            **_powers_of(self.beta),
+            "steps": proven_steps(k, self.beta, torch.float32),
+        }
 
     @property
     def constants(self) -> dict[str, Any]:
@@ -84,7 +79,7 @@ def launch(batch: Batch) -> None:
     if k <= cuda_plan.LONGEST_TILE:
         tile = cuda_plan.plan_tile(k)
         cuda_rows.row_kernel[(-(-n // tile.rows),)](
-            *batch.tensors, *batch.numbers, **batch.constants, **tile.constants, num_warps=tile.warps
+            **batch.arguments, **batch.constants, **tile.constants, num_warps=tile.warps
         )
         return
     plan = cuda_plan.plan_long(k, batch.beta)
@@ -92,10 +87,9 @@ def launch(batch: Batch) -> None:
     values = torch.empty(programs, plan.candidates, dtype=batch.logits.dtype, device=batch.logits.device)
     places = torch.empty(values.shape, dtype=torch.int32, device=values.device)
     cuda_long.long_kernel[(programs,)](
-        *batch.tensors,
-        values,
-        places,
-        *batch.numbers,
+        **batch.arguments,
+        values=values,
+        places=places,
         **batch.constants,
         **plan.constants,
         INPLACE=batch.grad is batch.logits,
@@ -110,24 +104,22 @@ def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, argume
     n, width = block.shape
     labels = not target.is_floating_point()
     cuda_rows.block_kernel[(n, -(-width // cuda_plan.LONG_BLOCK))](
-        block,
-        target,
-        roots if weight is None else weight,
-        roots,
-        factor,
-        n,
-        k,
-        first,
-        width,
-        block.stride(0),
-        0 if labels else target.stride(0),
-        factor.stride(0) if factor.ndim else 0,
-        options.ignore_index,
-        1.0 - options.label_smoothing,
-        options.label_smoothing / k,
-        beta,
-        beta - 1.0,
-        1.0 / beta,
+        logits=block,
+        target=target,
+        weight=roots if weight is None else weight,
+        roots=roots,
+        factor=factor,
+        n=n,
+        k=k,
+        first=first,
+        width=width,
+        logits_stride=block.stride(0),
+        target_stride=0 if labels else target.stride(0),
+        factor_stride=factor.stride(0) if factor.ndim else 0,
+        ignore_index=options.ignore_index,
+        target_share=1.0 - options.label_smoothing,
+        uniform_share=options.label_smoothing / k,
+        **_powers_of(beta),
         HALVES=cuda_plan.halves(beta),
         PROBS=not labels,
         SMOOTH=options.label_smoothing > 0,
@@ -145,8 +137,21 @@ def scale(grad: Tensor, factor: Tensor) -> None:
     block = min(cuda_plan.SCALED_BLOCK, cuda_plan.power_of_two(k))
     rows = cuda_plan.SCALED_BLOCK // block
     cuda_rows.scale_kernel[(-(-n // rows),)](
-        grad, factor, n, k, grad.stride(0), stride, ROWS=rows, BLOCK=block, enable_fp_fusion=True
+        grad=grad,
+        factor=factor,
+        n=n,
+        k=k,
+        grad_stride=grad.stride(0),
+        factor_stride=stride,
+        ROWS=rows,
+        BLOCK=block,
+        enable_fp_fusion=True,
     )
+
+
+def _powers_of(beta: float) -> dict[str, float]:
+    """Return beta, and what kernels compute with it: float32 comes after subtraction and division."""
+    return {"beta": beta, "beta_less_1": beta - 1.0, "inv_beta": 1.0 / beta}
 
 
 def _processors(tensor: Tensor) -> int:
