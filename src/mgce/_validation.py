@@ -16,6 +16,7 @@ from torch import Tensor
 from mgce._text import printable
 
 NAMES_IN_ERRORS = 20  # names that an error lists: enough to see which file was read, few enough for a sentence
+NAMED = 3  # things that a sentence names: enough to look them up; it counts the others
 LONGEST_NAME = 200  # characters of a name that came which are compared with others: comparing takes their product
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import nn
 
+from mgce._limits import CHUNK_ROWS
 from mgce._threads import threads_for
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
 from mgce.estimators.directions import (
@@ -23,8 +24,6 @@ from mgce.estimators.directions import (
 )
 from mgce.estimators.embedding_heads import Search, fitted_heads, folds
 from mgce.estimators.parameters import Interval, checked
-
-CHUNK_ROWS = 8192  # rows predicted at once: 4,096 columns of them are 268 MB in float64
 
 
 class MGCEEmbeddingClassifier(RobustClassifier):

@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise_distances
 from sklearn.utils import check_random_state
 from torch import nn
 
+from mgce._limits import CHUNK_ROWS
 from mgce._validation import expected
 from mgce.estimators.base import FloatArray, RobustClassifier, largest
 from mgce.estimators.fourier_ridge import cosines, drawn_features
@@ -21,7 +22,6 @@ from mgce.estimators.torch_modules import Cosines, dense_layers
 from mgce.numerics.root import DEFAULT_BETA
 
 MEDIAN_ROWS = 1000  # the median distance of a thousand rows is that of all to a few percent
-CHUNK_ROWS = 8192  # rows predicted at once: 500 features of them are 33 MB, those of a million rows 4 GB
 
 
 class MGCEFourierClassifier(RobustClassifier):

@@ -9,12 +9,12 @@ import torch
 from sklearn.kernel_approximation import RBFSampler
 
 from mgce._arrays import FloatArray
+from mgce._limits import CHUNK_ROWS
 
 WIDTHS = (0.1, 0.3, 1.0, 3.0)  # of the kernel, as factors of scikit-learn's gamma="scale"
 RIDGES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # on the scale of the kernel, whose largest value is 1
 WIDTH_ROWS = 2_000  # by which the width is chosen: neighbouring widths hardly differ
 MOST_ROWS = 20_000  # that are regressed: 20 for each of 1,000 features, which take 160 MB; more change little
-CHUNK_ROWS = 8192  # rows predicted at once: 1,000 features of them are 66 MB
 LEAST_VARIANCE = float(np.finfo(np.float32).tiny)  # of all values: those of constant columns have none
 LEAST = 1e-6  # of a probability before the sum is made 1: no class is impossible
 

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTYPE
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
+from mgce._limits import CHUNK_ROWS
 from mgce._validation import expected
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-# Rows that go down all trees before the next ones do: a hundred columns of them, 6.5 MB, stay in the processor's cache.
-CHUNK_ROWS = 8192
 # scikit-learn's trees can split by categories. These have none.
 NO_CATEGORIES, NO_MAP = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.uint32)
 

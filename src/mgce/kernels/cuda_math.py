@@ -12,7 +12,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-EPS = tl.constexpr(2.0**-23)
+EPS = tl.constexpr(2.0**-23)  # of float32
 LOWEST = tl.constexpr(-3.0e38)  # below every t, and finite
 STILL = tl.constexpr(2.0**-25)  # p is taken at the last point but one, so more than the digits of t is asked for
 CLEAR_RISE = tl.constexpr(2.0**-21)  # 4 eps, half of what t may be off by: as in `mgce.numerics.root`
@@ -20,6 +20,7 @@ TWO_THIRDS = tl.constexpr(0x3F2AAAAB)  # bits of float32 2/3, of its exponent, a
 EXPONENT = tl.constexpr(-0x800000)
 ONE = tl.constexpr(0x3F800000)
 
+# Of log2(1 + f) / f for f in [-1/3, 1/3], the lowest power first: its relative error is below 3e-8.
 L0 = tl.constexpr(1.4426950408889634)
 L1 = tl.constexpr(-0.7213465601474585)
 L2 = tl.constexpr(0.4808974710506983)
@@ -30,6 +31,7 @@ L6 = tl.constexpr(0.20278251210339818)
 L7 = tl.constexpr(-0.22209239516365326)
 L8 = tl.constexpr(0.19834617416212144)
 
+# Of (exp(y) - 1 - y) / y^2 for y in [-1/2, 1/2], likewise: that of exp(y) - 1 is below 3.7e-9.
 E1 = tl.constexpr(0.5000000425920544)
 E2 = tl.constexpr(0.16666667139493802)
 E3 = tl.constexpr(0.041665304193438314)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from mgce._rounding import percent_up
-from mgce._validation import listed
+from mgce._validation import NAMED, listed
 from mgce.labels.choosing import mcnemar
 from mgce.labels.kind import CLASS_DEPENDENT, NoiseKind
 from mgce.labels.share import ASSUMPTION, NoiseShare
@@ -20,7 +20,6 @@ from mgce.loop.validation import Epoch
 LEVEL = 0.01
 # Of the test that the network is better than the average of its weights, which is better more often.
 CHOICE_LEVEL = 0.05
-NAMED = 3  # pairs of classes, or classes, that a sentence names
 
 
 @dataclass(frozen=True)

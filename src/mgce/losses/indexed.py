@@ -12,10 +12,8 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.functional import gce_loss
-from mgce.losses.remembering import Remembering
+from mgce.losses.remembering import LARGEST_BUFFER, Remembering
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
-
-LARGEST_BUFFER = 10**10  # numbers, 40 GB
 
 
 class IndexedLoss(Wrapper, Remembering):

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+LARGEST_BUFFER = 10**10  # numbers that a loss remembers at most: 40 GB
+
 
 class Precise(nn.Module):
     """A module whose buffers keep their dtype when a network around it is moved to another one.
@@ -41,11 +43,6 @@ class Remembering(Precise):
     def __init__(self) -> None:
         super().__init__()
         self.register_buffer("left_out", torch.zeros((), dtype=torch.int64))
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *arguments: Any) -> None:
-        """Load a state; that of an earlier build has no count."""
-        state_dict.setdefault(f"{prefix}left_out", self.left_out)
-        super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def said_left_out(self) -> str:
         """Return, for `repr`, the number of rows that were left out, if there are any."""

@@ -16,7 +16,7 @@ from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.protocol import weight_of
 from mgce.losses.records import NamedLoss
-from mgce.losses.remembering import Remembering
+from mgce.losses.remembering import LARGEST_BUFFER, Remembering
 from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
@@ -24,7 +24,6 @@ from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unred
 WINDOW = 256
 KERNEL_TYPES = (torch.float32, torch.float64)
 NO_LABEL = -(2**63)  # the `ignore_index` where no row is ignored
-LARGEST_BUFFER = 10**10  # numbers, 40 GB
 # Shares are stored as multiples of 2^-SHARE_BITS. Then int64 holds their product with 2^27 rows (128 images of 1024 x
 # 1024), and no device needs float64. Of a million rows, the share is right to 2e-5 rows.
 SHARE_BITS = 36

@@ -44,6 +44,7 @@ from mgce.desk.tables.fit import About, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.summary import summary
 from mgce.desk.tables.suspects_report import (
+    WORST,
     checked_sentences,
     line_cells,
     next_steps,
@@ -51,8 +52,6 @@ from mgce.desk.tables.suspects_report import (
     suspect_head,
     terminal_steps,
 )
-
-SHOWN_SUSPECTS = 10  # suspect rows that are printed: half a screen; the report has more, and the file has all rows
 
 
 def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], notes: Sequence[str]) -> None:
@@ -75,7 +74,7 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
     annotators = [] if result.consensus is None else annotator_sentences(result.consensus)
     for sentence in (*checked_sentences(result), *annotators):
         console.print(sentence)
-    rows = result.judgement.suspects(SHOWN_SUSPECTS)
+    rows = result.judgement.suspects(WORST)
     if rows.size:
         console.print(_suspects_grid(result, rows))
     for line in terminal_steps(steps):

@@ -11,12 +11,13 @@ from typing import Any
 
 import pandas as pd
 
+from mgce._validation import NAMED, listed
+
 # A class of at most this share of the rows of another, spelt nearly the same, may be a typing error. A class as large
 # as others is hardly one.
 RARE = 0.1
 SHORTEST = 5  # letters of a class that may be misspelt: shorter words, such as cat and car, differ in one letter
 ALIKE = 0.85  # similarity by `difflib` of two words that differ in a letter or two of ten
-SHOWN = 3  # classes, and spellings of a class, that a sentence names
 
 
 def spelling(label: str) -> str:
@@ -69,7 +70,7 @@ def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
         of.setdefault(best, []).append(label)
     classes = [f"{best!r} (also {_listed(others)})" for best, others in of.items()]
     return [
-        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {noun}: {_few(classes)}. "
+        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {noun}: {listed(classes, NAMED)}. "
         "--apart keeps them apart."
     ]
 
@@ -120,9 +121,4 @@ def _shown(label: str) -> str:
 
 
 def _listed(labels: list[str]) -> str:
-    return _few([*map(_shown, labels)])
-
-
-def _few(texts: list[str]) -> str:
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return ", ".join(texts[:SHOWN]) + more
+    return listed([*map(_shown, labels)], NAMED)

@@ -15,11 +15,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mgce._text import printable
-from mgce._validation import listed
+from mgce._validation import NAMED, listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
-NAMED = 5  # pictures that a sentence names; it counts the others
 THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 

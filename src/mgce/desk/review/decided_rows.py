@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from mgce._text import printable
-from mgce._validation import expected, listed, nearest
+from mgce._validation import NAMED, expected, listed, nearest
 from mgce.desk.review.decision_file import DROP, SKIP, Decision
 from mgce.desk.review.keys import number_text
 
-NAMED = 3  # rows that an error names: enough to look them up
 WRITTEN_ANEW = "A spreadsheet that saves a file again may change labels, as 01 to 1. "
 
 

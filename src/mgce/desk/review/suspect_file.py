@@ -11,7 +11,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mgce._text import printable, spreadsheet_cell
-from mgce._validation import expected, listed
+from mgce._validation import NAMED, expected, listed
 from mgce.desk.review.decision_file import DROP, SKIP
 from mgce.desk.review.keys import number_text
 from mgce.desk.review.rows_of_csv import number, rows_of_csv
@@ -32,7 +32,6 @@ LABELS = slice(
     1, 4
 )  # of these, the labels: a spreadsheet may write them otherwise, as 1 for 01, which is another class
 DIGEST = 4  # bytes: an edit of a row goes unnoticed with probability 2e-10
-NAMED = 3  # rows that an error names: enough to look them up
 WHAT_TO_DO = (
     "No command reads labels that are typed into this file. Decide on the page of `mgce review`, or correct the "
     "table itself; then run `mgce fit` again."

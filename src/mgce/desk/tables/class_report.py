@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgce._validation import NAMED, listed
 from mgce.desk.pages.web_page import paragraph, table
 from mgce.desk.tables.fit import TableFit
 
 MOST_CLASSES = 7  # show the whole confusion matrix up to this many classes: more columns do not fit on a phone
 N_PAIRS = 20  # with more classes, show only this many pairs of them, those that are confused most often: one screen
-N_NEVER = 3  # name only this many classes that are never predicted: a sentence
 N_COLUMNS = 20  # show only this many columns, the most important ones: one screen
 
 
@@ -31,10 +31,9 @@ def never_predicted(fit: TableFit) -> str:
     if not never.size:
         return ""
     never = never[np.argsort(-counts.sum(1)[never], kind="stable")]
-    names = [f"{str(fit.model.classes[place])!r}" for place in never[:N_NEVER]]
-    more = f" and {len(never) - N_NEVER} more" if len(never) > N_NEVER else ""
+    names = listed([f"{str(fit.model.classes[place])!r}" for place in never], NAMED)
     rows = int(counts.sum(1)[never].sum())
-    return f"It never predicts {', '.join(names)}{more}, the given label of {rows:,} row{'s' * (rows != 1)} held out."
+    return f"It never predicts {names}, the given label of {rows:,} row{'s' * (rows != 1)} held out."
 
 
 def _beside_the_simplest(fit: TableFit) -> str:

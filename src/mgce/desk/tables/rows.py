@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mgce._column_types import texts
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected, expected_share
+from mgce._validation import NAMED, check_count, expected, expected_share, listed
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.notes import held_out_together, without_label
@@ -22,7 +22,6 @@ from mgce.desk.files.tables import make_table
 from mgce.desk.tables.model import row_prints
 
 IntArray = NDArray[np.int64]
-LABELS_IN_NOTE = 5  # labels that a note lists by name; it only counts the rest
 # A table of 400 classes, 20 rows of each, takes two minutes and 3 GB: forests and what they say grow with the classes.
 MOST_CLASSES = 500
 MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arrays of 8 bytes at a time
@@ -278,11 +277,8 @@ def _on_rare(rare: list[str], n: int) -> list[str]:
     """Report, if there are any rare labels, that the n rows with these labels were left out."""
     if not rare:
         return []
-    shown = ", ".join(map(repr, rare[:LABELS_IN_NOTE]))
-    if len(rare) > LABELS_IN_NOTE:
-        shown += f" and {len(rare) - LABELS_IN_NOTE} more"
     rows = "1 row was" if n == 1 else f"{n:,} rows were"
     return [
-        f"{rows} left out, with a label that fewer than two training rows have: {shown}. "
+        f"{rows} left out, with a label that fewer than two training rows have: {listed([*map(repr, rare)], NAMED)}. "
         "Those held out count as errors in the certificate."
     ]
