@@ -65,7 +65,7 @@ class Average:
         return state | {f"module.{name}": self._precise.get(name, value) for name, value in named}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take the average from a state; that of :class:`torch.optim.swa_utils.AveragedModel` counts nothing left out."""
+        """Take the average from a state, of this class or of :class:`torch.optim.swa_utils.AveragedModel`."""
         named = {name.removeprefix("module."): value for name, value in state.items() if name.startswith("module.")}
         self._module.load_state_dict(named)
         for name in self._precise.keys() & named.keys():
