@@ -1,5 +1,6 @@
 """Names that every doctest may use, what may be imported where there is no GPU, and how many threads there are."""
 
+import gc
 import importlib.util
 import os
 
@@ -39,6 +40,17 @@ if importlib.util.find_spec("triton") is None:
 elif not torch.cuda.is_available():
     # Read where triton is first imported and where a kernel is defined.
     os.environ.setdefault("TRITON_INTERPRET", "1")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave what is collected out of every search for garbage: it lives to the end, in millions of objects."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
