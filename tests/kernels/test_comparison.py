@@ -32,7 +32,12 @@ def solve_but_for_the_last_point(
 
 
 @pytest.mark.parametrize(
-    ("way", "name"), [("tiles", "tiles"), ("small_lists", "lists"), ("small_chunks", "chunks")], indirect=["way"]
+    ("way", "name"),
+    [
+        *(("tiles", "tiles"), ("small_chunks", "chunks")),
+        pytest.param("small_lists", "lists", marks=pytest.mark.nightly),
+    ],
+    indirect=["way"],
 )
 def test_the_kernels_agree(way: str, name: str) -> None:
     assert compare(torch.device(DEVICE), torch.float32, name) is None

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from entmax import normmax_bisect
 from torch import Tensor
 
-from grids import pairs
+from grids import grid
 from mgce.functional import mgce_loss
 from mgce.kernels import cpu, cpu_library
 from mgce.kernels.options import LossArguments, LossOptions
@@ -58,8 +58,14 @@ def error(got: Tensor, want: Tensor) -> float:
     return (difference / want.abs().clamp(min=1).where(want.isfinite(), 1)).max().item()
 
 
+def one_of_few(beta: float, k: int, dtype: torch.dtype) -> bool:
+    """Tell whether a case is one of half of those in which each beta meets each number of classes."""
+    place = BETAS.index(beta) + CLASSES.index(k)
+    return place % 2 == 0 and DTYPES.index(dtype) == place // 2 % 2
+
+
 @pytest.mark.slow
-@pairs("beta, k, dtype", BETAS, CLASSES, DTYPES)
+@grid("beta, k, dtype", BETAS, CLASSES, DTYPES, keep=lambda beta, k, dtype: one_of_few(beta, k, dtype))
 def test_no_worse_than_the_eager_path(beta: float, k: int, dtype: torch.dtype) -> None:
     slack = 16 * torch.finfo(dtype).eps
     for name, x in rows_of(k).items():
@@ -101,7 +107,13 @@ def test_normmax_of_the_entmax_package(beta: float) -> None:
 
 
 @pytest.mark.slow
-@pairs("k, beta, dtype", [33, 65, 129, 1000], [1.0, 1.4, 2.0, 11.0], DTYPES)
+@grid(
+    "k, beta, dtype",
+    [33, 65, 129, 1000],
+    [1.0, 1.4, 2.0, 11.0],
+    DTYPES,
+    keep=lambda k, beta, dtype: k < 1000 or (beta, dtype) == (1.4, torch.float32),
+)
 def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) -> None:
     """One class leads by about beta and the others tie to within rounding: almost all candidates drop out at once."""
     generator = torch.Generator().manual_seed(0)
@@ -342,19 +354,27 @@ VARIANTS = ("default", "avx2") if "x86" in platform.machine() or platform.machin
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_other_instruction_sets_give_the_same(variant: str) -> None:
+    """Of the kernels of MGCE and of softmax; this process has the set of the machine."""
     code = (
-        "import torch; from mgce.kernels import cpu, cpu_library;"
+        "import torch; from mgce import GCELoss; from mgce.kernels import cpu, cpu_library;"
         "from mgce.kernels.options import LossArguments, LossOptions;"
         "x = torch.linspace(-3, 3, 7000).view(70, 100).sin(); x[::2] /= 100;"  # rows of nearly equal logits too
         "o = LossOptions(label_smoothing=0.1);"
         "f = [cpu.loss_and_grad(x[:, :k].contiguous().to(d), LossArguments(torch.arange(70) % k, None, o, b))"
         "     for b in (1.0, 1.4, 2.0, 3.5, 9.3, 1e4) for k in (3, 33, 100) for d in (torch.float32, torch.float64)];"
-        "print(cpu_library.library()._name); print(*(v.item() for l, g in f for v in (l, (g.double() ** 2).sum())))"
+        "x = torch.linspace(-30, 3, 7000).view(70, 100).sin() * 9;"
+        "s = [(GCELoss(beta=b), x[:, :k].contiguous().to(d).requires_grad_(), torch.arange(70) % k)"
+        "     for b in (1.0, 1.4, 9.3, torch.inf) for k in (3, 33, 100) for d in (torch.float32, torch.float64)];"
+        "[loss(x, y).backward() for loss, x, y in s];"
+        "numbers = [v.item() for l, g in f for v in (l, (g.double() ** 2).sum())];"
+        "numbers += [v.item() for loss, x, y in s for v in (loss(x, y), (x.grad.double() ** 2).sum())];"
     )
-    native, there = in_new_process(code), in_new_process(code, ATEN_CPU_CAPABILITY=variant)
-    assert f"_cpu_{variant}" in there.splitlines()[0]
-    for a, b in zip(native.splitlines()[1].split(), there.splitlines()[1].split(), strict=True):
-        assert math.isclose(float(a), float(b), rel_tol=2e-6)
+    here: dict[str, list[float]] = {}
+    exec(code, here)
+    there = in_new_process(code + "print(cpu_library.library()._name, *numbers)", ATEN_CPU_CAPABILITY=variant).split()
+    assert f"_cpu_{variant}" in there[0] and len(here["numbers"]) == 2 * (36 + 24)
+    for a, b in zip(here["numbers"], there[1:], strict=True):
+        assert math.isclose(a, float(b), rel_tol=2e-6)
 
 
 @pytest.mark.nightly
@@ -368,7 +388,7 @@ def test_other_instruction_sets_pass_the_tests_of_the_kernels(variant: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flags", [(), ("-mavx2", "-mfma")] if "avx2" in VARIANTS else [()])
-@pytest.mark.parametrize("compiler", ["g++", "clang++"])
+@pytest.mark.parametrize("compiler", [pytest.param("g++", marks=pytest.mark.nightly), "clang++"])  # g++ installs
 def test_the_sources_are_those_of_both_compilers(compiler: str, flags: tuple[str, ...]) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")

@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from grids import grid, pairs
+from grids import grid
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
 from mgce.kernels import cuda, cuda_math
@@ -28,6 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, wh
 EPS = torch.finfo(torch.float32).eps
 BETAS = (1.0, 1.02, 1.4, 1.5, 2.0, 3.0, 5.0, 11.0, 100.0, 1e6)
 HALF = (torch.bfloat16, torch.float16)
+WAYS = ("tiles", "small_lists", "small_chunks")
 
 
 def error(got: Tensor, want: Tensor) -> float:
@@ -36,7 +37,7 @@ def error(got: Tensor, want: Tensor) -> float:
 
 
 @pytest.mark.slow
-@grid("beta, k", BETAS, [1, 2, 3, 17, 127, 1000], keep=lambda beta, k: k == 17 or (k < 17 and beta in (1.0, 1.4, 1e6)))
+@grid("beta, k", BETAS, [1, 2, 3, 17, 127, 1000], keep=lambda beta, k: k == 17 or (k < 17 and beta == 1.4))
 def test_hard_rows_against_the_truth(beta: float, k: int) -> None:
     check_against_truth(hard_rows(k, beta, torch.float32)[:: 2 if k == 1000 else 1], beta)
 
@@ -55,19 +56,27 @@ def test_a_support_that_collapses(beta: float) -> None:
 @pytest.mark.parametrize(
     ("k", "beta"),
     [
-        *((4097, 1.02), (8193, 1.4), (16385, 11.0)),
-        *(pytest.param(*one, marks=pytest.mark.nightly) for one in ((8193, 1.0), (9001, 2.0), (16400, 1e6))),
+        *((4097, 1.02), (16385, 11.0)),
+        *(
+            pytest.param(*one, marks=pytest.mark.nightly)
+            for one in ((8193, 1.0), (8193, 1.4), (9001, 2.0), (16400, 1e6))
+        ),
     ],
 )
 def test_long_rows(k: int, beta: float) -> None:
-    check_against_truth(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1]], beta)
+    check_against_truth(hard_rows(k, beta, torch.float32)[[0, 2, 4, 9, 11, -1] if k > 4097 else [2, 9, -1]], beta)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["small_chunks"], indirect=True)
-@grid("beta, k", [1.0, 1.02, 1.4, 3.0, 1e6], [1, 63, 64, 65, 300], keep=lambda beta, k: k == 300 or beta == 1.4)
+@grid(
+    "beta, k",
+    [1.0, 1.02, 1.4, 3.0, 1e6],
+    [1, 63, 64, 65, 300],
+    keep=lambda beta, k: k == {1.0: 300, 1.02: 65, 1.4: 300, 3.0: 63, 1e6: 64}[beta] or (beta, k) == (1.4, 1),
+)
 def test_chunks_of_all_sizes(way: str, beta: float, k: int) -> None:
-    check_against_truth(hard_rows(k, beta, torch.float32)[:: 2 if k == 65 else 5], beta)
+    check_against_truth(hard_rows(k, beta, torch.float32)[:: 3 if k == 65 else 6], beta)
 
 
 @pytest.mark.slow
@@ -75,7 +84,7 @@ def test_chunks_of_all_sizes(way: str, beta: float, k: int) -> None:
     "beta, k",
     [1.02, 1.05, 1.18, 1.4, 2.0, 11.0, 1e4],
     [17, 1000, 4097],
-    keep=lambda beta, k: k == 17 or (k == 1000 and beta in (1.02, 1.4, 1e4)),
+    keep=lambda beta, k: k == 17 or (k == 1000 and beta == 1.4),
 )
 def test_probabilities_are_exact_for_margins_that_differ_by_rounding(beta: float, k: int) -> None:
     scales = torch.tensor([0.01, 0.1, 1, 1, 2, 3, 10, 30])
@@ -144,14 +153,24 @@ def test_a_small_step_by_a_large_slope_is_not_the_last() -> None:
     assert below == -EPS / 4 and at == 0 and far[:3] == [1, 0, 0]
 
 
+KINDS = [(torch.float32, "none", 0.0), (torch.float32, "mean", 0.1), (torch.float32, "sum", 1.0)]
+KINDS += [(dtype, "mean", 0.1) for dtype in HALF]
+# Every kind, on every way once with weights and once with probabilities.
+TARGETS = [
+    *(("tiles", KINDS[0], True, False), ("tiles", KINDS[1], False, True), ("tiles", KINDS[3], True, True)),
+    *(("small_lists", KINDS[1], True, False), ("small_lists", KINDS[2], False, True)),
+    *(("small_chunks", KINDS[4], True, False), ("small_chunks", KINDS[2], False, True)),
+]
+
+
 @pytest.mark.slow
-@pairs(
+@grid(
     "way, kind, weighted, probabilities",
     ["tiles", "small_lists", "small_chunks"],
-    [(torch.float32, "none", 0.0), (torch.float32, "mean", 0.1), (torch.float32, "sum", 1.0)]
-    + [(dtype, "mean", 0.1) for dtype in HALF],
+    KINDS,
     [False, True],
     [False, True],
+    keep=lambda *case: case in TARGETS,
     indirect=["way"],
 )
 def test_targets_of_every_kind(
@@ -197,14 +216,14 @@ def check_targets(way: str, kind: tuple[torch.dtype, str, float], weighted: bool
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
-@pytest.mark.parametrize("beta", [1.0, 1.4])
+@grid("way, beta", WAYS, [1.0, 1.4], keep=lambda way, beta: (way == "tiles") == (beta == 1.0), indirect=["way"])
 def test_rows_without_an_answer_are_nan_and_spoil_no_other(way: str, beta: float) -> None:
-    x = torch.randn(9, 130, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    k = 130 if way == "tiles" else 70  # more than a block
+    x = torch.randn(9, k, generator=torch.Generator().manual_seed(0)).to(DEVICE)
     y = torch.tensor([0, 1, 2, 3, 4, -100, 5, 6, 7], device=DEVICE)
     clean, _ = loss_and_grad(x, y, reduction="none", beta=beta)
-    x[1, 129], x[2, 3], x[3], x[5, 0] = torch.nan, torch.inf, -torch.inf, torch.nan
-    y[6], y[7] = 130, -1
+    x[1, -1], x[2, 3], x[3], x[5, 0] = torch.nan, torch.inf, -torch.inf, torch.nan
+    y[6], y[7] = k, -1
     loss, grad = loss_and_grad(x, y, reduction="none", beta=beta)
     bad = [1, 2, 3, 6, 7]
     assert loss[bad].isnan().all() and grad[bad].isnan().all()
@@ -215,9 +234,9 @@ def test_rows_without_an_answer_are_nan_and_spoil_no_other(way: str, beta: float
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
 def test_masked_classes_are_as_if_they_were_not_there(way: str) -> None:
-    x = torch.randn(4, 40, generator=torch.Generator().manual_seed(0)).to(DEVICE)
-    y = torch.arange(4, device=DEVICE)
-    wide = torch.full((4, 100), -torch.inf, device=DEVICE)
+    x = torch.randn(2, 40, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    y = torch.arange(2, device=DEVICE)
+    wide = torch.full((2, 100), -torch.inf, device=DEVICE)
     wide[:, :40] = x
     loss, grad = loss_and_grad(x, y, beta=1.4)
     wide_loss, wide_grad = loss_and_grad(wide, y, beta=1.4)
@@ -231,8 +250,13 @@ def test_masked_classes_are_as_if_they_were_not_there(way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
-@pytest.mark.parametrize("dtype", [torch.float32, *HALF])
+@grid(
+    "way, dtype",
+    WAYS,
+    [torch.float32, *HALF],
+    keep=lambda way, dtype: dtype == {"tiles": torch.float32, "small_lists": HALF[0], "small_chunks": HALF[1]}[way],
+    indirect=["way"],
+)
 def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
     x = (torch.randn(3, 150, generator=torch.Generator().manual_seed(0)) * 2).to(DEVICE, dtype)
     y = torch.arange(3, device=DEVICE) * 40
@@ -254,13 +278,13 @@ def test_gradient_over_the_logits(way: str, dtype: torch.dtype) -> None:
 @pytest.mark.parametrize("way", ["tiles", "small_lists", "small_chunks"], indirect=True)
 def test_rows_of_any_stride(way: str) -> None:
     generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(6, 161, generator=generator).to(DEVICE)
-    probs = torch.rand(6, 200, generator=generator).to(DEVICE)
-    columns = torch.rand(147, 3, generator=generator).to(DEVICE).T
+    wide = torch.randn(4, 90, generator=generator).to(DEVICE)
+    probs = torch.rand(4, 100, generator=generator).to(DEVICE)
+    columns = torch.rand(77, 2, generator=generator).to(DEVICE).T
     for x, q in (
-        (wide[::2, 3:150], probs[::2, 5:152]),
-        (wide[:1, 3:150].expand(3, -1), probs[3:, :147]),
-        (wide[:3, 3:150], columns),
+        (wide[::2, 3:80], probs[::2, 5:82]),
+        (wide[:1, 3:80].expand(2, -1), probs[2:, :77]),
+        (wide[:2, 3:80], columns),
     ):
         check_same(loss_and_grad(x, q, beta=1.4), loss_and_grad(x.contiguous(), q.contiguous(), beta=1.4))
 

@@ -46,7 +46,7 @@ def test_rows_of_every_length_against_the_truth(way: str, beta: float, k: int) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("step", "beta"), [(1 / 60, 1.4), (1 / 8, 5.0), pytest.param(1 / 60, 1.02, marks=pytest.mark.nightly)]
+    ("step", "beta"), [(1 / 8, 5.0), *(pytest.param(1 / 60, beta, marks=pytest.mark.nightly) for beta in (1.4, 1.02))]
 )
 def test_a_list_that_overflows_is_shortened(way: str, in_chunks: list[None], step: float, beta: float) -> None:
     """In rows that rise every logit is a candidate when it comes; few of the last ones have a probability."""
@@ -109,7 +109,7 @@ def test_ties_in_different_parts_of_a_row(way: str, in_chunks: list[None], beta:
 def test_classes_within_rounding_of_the_edge_of_the_support(way: str, edge: int) -> None:
     """Far from zero, where a bound for each chunk could be rounded to the wrong side of a class."""
     generator = torch.Generator().manual_seed(0)
-    for peak in (0.0, 1e4, -3e6):
+    for peak in (0.0, -3e6) if edge else (1e4,):
         x = torch.full((1, 200), peak - 1.02) * (1 + edge * EPS)
         x[0, 130] = peak
         x += torch.randint(-1, 2, x.shape, generator=generator) * EPS * max(abs(peak), 1)
@@ -121,14 +121,14 @@ def test_classes_within_rounding_of_the_edge_of_the_support(way: str, edge: int)
     "kind, weighted",
     [(torch.float32, "none"), (torch.float32, "sum"), (torch.bfloat16, "mean"), (torch.float16, "mean")],
     [False, True],
-    keep=lambda kind, weighted: weighted == (kind in ((torch.float32, "sum"), (torch.bfloat16, "mean"))),
+    keep=lambda kind, weighted: (kind, weighted) in (((torch.float32, "sum"), True), ((torch.bfloat16, "mean"), False)),
 )
 def test_labels_of_every_kind(way: str, kind: tuple[torch.dtype, str], weighted: bool) -> None:
     dtype, reduction = kind
     generator = torch.Generator().manual_seed(0)
-    x = (torch.randn(6, 150, generator=generator) * 4).to(DEVICE, dtype)
+    x = (torch.randn(4, 150, generator=generator) * 4).to(DEVICE, dtype)
     weight = torch.rand(150, generator=generator).to(DEVICE) if weighted else None
-    y = torch.tensor([149, -100, 3, 70, 64, 0], device=DEVICE)
+    y = torch.tensor([149, -100, 3, 64], device=DEVICE)
     y[2] = x[2].argmax()  # a label that is in the list; the others are not
     leaf = x.double().requires_grad_()
     exact = None if weight is None else weight.double()
@@ -157,12 +157,12 @@ def test_a_mean_over_no_weight(way: str) -> None:
 
 
 def test_neither_stride_nor_neighbours_change_a_row(way: str) -> None:
-    wide = 3 * torch.randn(7, 311, generator=torch.Generator().manual_seed(0)).to(DEVICE)
-    y = torch.arange(7, device=DEVICE) * 40
+    wide = 3 * torch.randn(3, 311, generator=torch.Generator().manual_seed(0)).to(DEVICE)
+    y = torch.arange(3, device=DEVICE) * 100
     loss, grad = loss_and_grad(wide[:, 3:300].contiguous(), y, reduction="none", beta=1.4)
     strided = loss_and_grad(wide[:, 3:300], y, reduction="none", beta=1.4)
     check_same(strided, (loss, grad))
-    for i in range(7):
+    for i in range(3):
         alone = loss_and_grad(wide[i : i + 1, 3:300].clone(), y[i : i + 1], reduction="none", beta=1.4)
         assert torch.equal(alone[0], loss[i : i + 1]) and torch.equal(alone[1], grad[i : i + 1])
 

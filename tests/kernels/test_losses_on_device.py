@@ -59,7 +59,7 @@ def test_two_derivatives(beta: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.nightly)])
 def test_compiled_it_is_the_same(dtype: torch.dtype) -> None:
     x, y = batch(dtype)
     results = []
