@@ -284,6 +284,11 @@ class LossContract:
         with pytest.raises(TypeError, match="Expected `weight` to be a tensor .*, but got 1.4"):
             self.loss(logits, target, weight=1.4)
 
+    @pytest.mark.nightly
+    def test_compile_fullgraph_with_a_compiled_gradient(self, target):
+        self.compiler = "aot_eager"
+        self.test_compile_fullgraph(target)
+
     @pytest.mark.slow
     def test_compile_fullgraph(self, target):
         torch._dynamo.reset()

@@ -6,6 +6,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 
 import oracle
 from golden import GOLDEN
+from grids import grid
 from hard_rows import hard_rows
 from mgce.functional import normalized_logits, normalizer, worst_case_probs
 
@@ -65,15 +66,17 @@ def test_third_derivative_equals_finite_differences_of_the_second(beta):
         return normalizer(f, beta=beta)
 
     third = jacrev(hessian(phi))(f)
-    for i, unit in enumerate(torch.eye(5, dtype=torch.float64)):
+    for i, unit in enumerate(torch.eye(5, dtype=torch.float64)[:2]):  # the others are like these
         difference = (hessian(phi)(f + step * unit) - hessian(phi)(f - step * unit)) / (2 * step)
         torch.testing.assert_close(third[..., i], difference, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", [1.18, 1.4, 2.0, 5.0, 100.0, inf])
+@pytest.mark.parametrize(
+    "beta", [1.18, 5.0, inf, *(pytest.param(beta, marks=pytest.mark.nightly) for beta in (1.4, 2.0, 100.0))]
+)
 def test_gradcheck_and_gradgradcheck(beta):
-    logits = random_logits(4, 6, scale=0.7).requires_grad_()
+    logits = random_logits(2, 5, scale=0.7).requires_grad_()
 
     def phi(f):
         return normalizer(f, beta=beta)
@@ -83,8 +86,8 @@ def test_gradcheck_and_gradgradcheck(beta):
 
 
 def test_gradcheck_in_beta_of_each_row():
-    logits = random_logits(4, 6, scale=0.7).requires_grad_()
-    beta = torch.tensor([1.3, 2.0, 4.0, 30.0], dtype=torch.float64, requires_grad=True)
+    logits = random_logits(3, 4, scale=0.7).requires_grad_()
+    beta = torch.tensor([1.3, 4.0, 30.0], dtype=torch.float64, requires_grad=True)
 
     def phi(f, b):
         return normalizer(f, beta=b)
@@ -122,17 +125,21 @@ def test_vmap_over_beta():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)])
-def test_compile_fullgraph_value_and_gradient(backend):
+@grid(
+    "beta, backend",
+    [1.4, torch.tensor([1.0, 1.4, 2.0, inf])],  # the loss is compiled with a number too
+    ["aot_eager", "inductor"],
+    keep=lambda beta, backend: isinstance(beta, torch.Tensor) and backend == "aot_eager",
+)
+def test_compile_fullgraph_value_and_gradient(beta, backend):
     def step(f, beta):
         return normalizer(f, beta=beta).sum()
 
-    for beta in (1.4, torch.tensor([1.0, 1.4, 2.0, inf])):
-        torch._dynamo.reset()
-        logits = torch.randn(4, 6, requires_grad=True)
-        eager = torch.autograd.grad(step(logits, beta), logits)[0]
-        compiled = torch.autograd.grad(torch.compile(step, fullgraph=True, backend=backend)(logits, beta), logits)[0]
-        torch.testing.assert_close(compiled, eager)
+    torch._dynamo.reset()
+    logits = torch.randn(4, 6, requires_grad=True)
+    eager = torch.autograd.grad(step(logits, beta), logits)[0]
+    compiled = torch.autograd.grad(torch.compile(step, fullgraph=True, backend=backend)(logits, beta), logits)[0]
+    torch.testing.assert_close(compiled, eager)
 
 
 @pytest.mark.nightly

@@ -7,7 +7,7 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import norm
 from torch.nn import functional as F
 
-from losses.indexed_worker import ROWS, K
+from losses.ddp_worker import ROWS, K
 from mgce import SoftBootstrapLoss
 from mgce.losses.bootstrapped import _of_smaller
 

@@ -13,6 +13,7 @@ from torch.autograd.functional import jacobian
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
+from grids import grid
 from mgce import MGCELoss
 from mgce.functional import linear_mgce_loss, mgce_loss
 
@@ -80,7 +81,7 @@ def test_jit_trace_without_gradient_records_the_operations(loss, logits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+@pytest.mark.parametrize("mode", ["real", "fake", pytest.param("symbolic", marks=pytest.mark.nightly)])
 def test_make_fx_records_the_operations(loss, logits, mode):
     graph = make_fx(lambda f, y: loss(f, y), tracing_mode=mode)(logits, TARGET)
     other = logits.flip(0) * 2
@@ -118,7 +119,12 @@ def test_gradcheck_with_batched_gradients(loss, logits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@grid(
+    "name, backend",
+    list(LOSSES),
+    ["eager", "aot_eager"],
+    keep=lambda name, backend: (name, backend) != ("plain", "aot_eager"),
+)
 def test_a_second_derivative_through_a_compiled_call_is_right_or_refused(loss, truth, logits, backend):
     torch._dynamo.reset()
     leaf = (0.3 * logits).requires_grad_()

@@ -6,7 +6,7 @@ import torch
 from scipy.special import log_softmax, softmax
 from torch import nn
 
-from losses.indexed_worker import ROWS, K
+from losses.ddp_worker import ROWS, K
 from mgce import ELRLoss, GCELoss
 
 

@@ -1,9 +1,6 @@
 """What losses that remember rows have in common: checks, modes, reductions, resumption, several processes."""
 
 import copy
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from losses.indexed_worker import ROWS, K, criteria, epochs
+from grids import grid
+from losses.ddp_worker import ROWS, K, criteria, epochs
 from mgce import ELRLoss, GCELoss, IndexedDataset, MGCELoss, SoftBootstrapLoss
 from mgce.losses import NCELoss
 from mgce.losses.protocol import both_probs
@@ -92,23 +90,6 @@ def test_training_goes_on_from_a_state_dict_with_equal_bits(name, tmp_path):
     second = criteria()[name]
     second.load_state_dict(torch.load(tmp_path / "criterion.pt", weights_only=True))
     assert list(epochs(second, range(2, 4))) == want[len(want) // 2 :]
-
-
-@pytest.mark.slow
-def test_two_processes_remember_what_one_does_of_all_rows(tmp_path):
-    worker = Path(__file__).with_name("indexed_worker.py")
-    processes = [subprocess.Popen([sys.executable, worker, str(rank), tmp_path]) for rank in range(2)]
-    try:
-        assert [process.wait(timeout=120) for process in processes] == [0, 0]
-    finally:
-        for process in processes:
-            process.kill()
-    for name, criterion in criteria().items():
-        list(epochs(criterion, range(3)))
-        for rank in range(2):
-            state = torch.load(tmp_path / f"{name}{rank}.pt", weights_only=True)
-            for key, value in criterion.state_dict().items():
-                torch.testing.assert_close(state[key], value, equal_nan=True)
 
 
 @pytest.mark.parametrize("make", LOSSES)
@@ -308,11 +289,16 @@ def test_a_masked_class_is_as_if_it_were_not_there(make, weight):
         assert (leaves[0].grad[:, 2] == 0).all()
 
 
-@pytest.mark.parametrize("make", LOSSES)
-def test_compiled_it_learns_the_same(make):
+@grid(
+    "make, backend",
+    LOSSES,
+    ["eager", "aot_eager"],
+    keep=lambda make, backend: backend == "eager" or make is SoftBootstrapLoss,
+)
+def test_compiled_it_learns_the_same(make, backend):
     options = {} if make is ELRLoss else {"start": 1}
     plain, inside = make(ROWS, K, **options), make(ROWS, K, **options)
-    compiled = torch.compile(inside, backend="aot_eager")
+    compiled = torch.compile(inside, backend=backend)
     generator = torch.Generator().manual_seed(0)
     for _ in range(4):
         batch = torch.randn(ROWS, K, generator=generator), torch.arange(ROWS) % K, torch.arange(ROWS)

@@ -59,11 +59,12 @@ def test_newton_is_within_8_eps_of_the_root_in_a_vocabulary(beta, k, dtype):
 
 
 @pytest.mark.slow
-@pairs(
+@grid(
     "beta, k, dtype",
     [1.0, 1.05, 1.4, 1.5, 2.0, 4.0, 11.0, 1e6],
     [2, 10, 100, 1024, 32_000],
     [torch.float32, torch.float64],
+    keep=lambda beta, k, dtype: k < 32_000 or (beta, dtype) in ((1.4, torch.float32), (1e6, torch.float64)),
 )
 def test_newton_with_a_fixed_number_of_steps_is_as_near(beta, k, dtype):
     """Under a transform no value can be read."""
@@ -72,9 +73,7 @@ def test_newton_with_a_fixed_number_of_steps_is_as_near(beta, k, dtype):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("beta", [1.0, 1.0625, 1.4])  # numbers of float32
-@pytest.mark.parametrize("fixed", [False, True])
+@pairs("dtype, beta, fixed", [torch.float32, torch.float64], [1.0, 1.0625, 1.4], [False, True])  # betas of float32
 def test_newton_is_as_near_where_most_classes_are_tied_near_the_edge(beta, dtype, fixed):
     """A small step may leave most of the support, and so of the slope, behind: it is not the last one then."""
     x = shifted(torch.cat([families.rows("tied_near_edge", 100, 1025, beta, dtype, seed)[0] for seed in range(4)]))
@@ -111,10 +110,10 @@ def test_infinite_beta_is_log_sum_exp(k, dtype):
     "beta, dtype",
     [2.0**62, 2.0**64, 1e30, 1e39, 1e300],
     [torch.float32, torch.float64],
-    keep=lambda beta, dtype: beta in (2.0**62, 1e39) or (beta, dtype) == (1e300, torch.float64),
+    keep=lambda beta, dtype: (beta, dtype) in ((2.0**62, torch.float32), (1e39, torch.float32), (1e300, torch.float64)),
 )
 def test_a_huge_beta_is_infinite_to_rounding(beta, dtype):
-    for k in (2, 1000, 50_000):
+    for k in (2, 1000, 20_000):
         x = shifted(hard_rows(k, inf, dtype))
         x = torch.cat([x, -torch.arange(13, dtype=dtype)[:, None] * (torch.arange(k) > 0)])
         limit = root.newton(x, inf)
@@ -127,7 +126,7 @@ def test_a_huge_beta_is_infinite_to_rounding(beta, dtype):
 
 
 @pytest.mark.slow
-@grid("beta", [*BETAS, inf], keep=lambda beta: beta in (1.0, 1.05, 1.4, 2.0, 5.0, 20.0, 1e6, 1e18, inf))
+@grid("beta", [*BETAS, inf], keep=lambda beta: beta in (1.0, 1.05, 1.4, 20.0, 1e6, inf))
 def test_newton_equals_mpmath(beta):
     x = shifted(hard_rows(7, beta, torch.float64))
     t = root.newton(x, beta)
@@ -221,7 +220,7 @@ def traced_by(tracer, x):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tracer", ["make_fx", "fake", "jit", "export"])
+@pytest.mark.parametrize("tracer", ["make_fx", "fake", "jit", pytest.param("export", marks=pytest.mark.nightly)])
 def test_a_trace_makes_enough_steps_for_any_row(tracer):
     """The number of steps that one batch needed must not be written into the graph."""
     hard = shifted(hard_rows(1024, 1.4, torch.float64))

@@ -6,7 +6,7 @@ import torch
 from scipy.special import log_softmax, softmax
 from torch.nn import functional as F
 
-from losses.indexed_worker import ROWS, K
+from losses.ddp_worker import ROWS, K
 from mgce_lab.losses import SelfAdaptiveLoss
 
 
