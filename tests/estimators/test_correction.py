@@ -207,7 +207,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("name", ODD)
-@pytest.mark.parametrize("trees", [1, 12])
+@pytest.mark.parametrize("trees", [pytest.param(1, marks=pytest.mark.nightly), 12])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_odd_rows_give_probabilities(name, trees):
     X, y = ODD[name]

@@ -57,8 +57,8 @@ class TestContract(EstimatorContract):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", [1, 1.05, 2.0, math.inf])
-def test_scikit_learn_checks_at_other_betas(beta):
+@pytest.mark.parametrize("beta", [1.4, *(pytest.param(b, marks=pytest.mark.nightly) for b in (1, 1.05, 2.0, math.inf))])
+def test_every_scikit_learn_check_at_other_betas(beta):
     check_estimator(MGCEClassifier(beta=beta), on_skip=None)
 
 

@@ -5,6 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_iris
 
+from grids import grid
 from mgce import MGCEClassifier, MGCEEmbeddingClassifier
 from mgce.estimators import (
     LabelCorrectionClassifier,
@@ -87,8 +88,12 @@ def test_bad_output():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [MGCEForestClassifier, MGCEBoostingClassifier, LabelCorrectionClassifier])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@grid(
+    "make, dtype",
+    [MGCEForestClassifier, MGCEBoostingClassifier, LabelCorrectionClassifier],
+    [torch.float32, torch.float64],
+    keep=lambda make, dtype: (make is MGCEForestClassifier) == (dtype == torch.float64),
+)
 def test_a_module_of_trees_shows_nan(make, dtype):
     """`predict_proba` refuses NaN; a module that cannot gives NaN, as those of linear models and networks do."""
     rows = torch.tensor(X[[0, 75, 149]], dtype=dtype)
