@@ -59,7 +59,7 @@ def test_independent_errors_are_seldom_refuted():
     ("draws", "most"),
     [pytest.param(40, 6, marks=pytest.mark.slow), pytest.param(200, 18, marks=pytest.mark.nightly)],
 )
-@pytest.mark.parametrize("sure", [0.7, 0.9, None])
+@pytest.mark.parametrize("sure", [pytest.param(0.7, marks=pytest.mark.nightly), 0.9, None])
 def test_the_level_holds(sure, draws, most):
     """With a weak, a strong and no classifier. More than `most` at level 0.05 have a probability of 0.5 % or less."""
     assert stats.binom.sf(most, draws, 0.05) < 0.006

@@ -202,7 +202,7 @@ def test_second_looks_keep_the_bound_where_first_looks_are_wrong():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", [0.03, 0.1])
+@pytest.mark.parametrize("wrong", [pytest.param(0.03, marks=pytest.mark.nightly), 0.1])
 def test_a_loss_of_probabilities_is_bounded_by_second_looks_too(wrong):
     """All looks may be wrong, and all be looked up twice: the bound is then near that of right looks."""
     repetitions, delta, misses = 60, 0.2, 0

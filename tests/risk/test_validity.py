@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from grids import grid
 from mgce import risk
 from mgce._arrays import with_intercept
 from mgce.linear.objective import phi_and_p
@@ -65,8 +66,7 @@ def test_betting_on_sorted_samples(n):
     assert (_betting_upper_rows(samples, DELTA, 30) < 0.2).mean() > 0.3  # sorted as they are, they deceive the gambler
 
 
-@pytest.mark.parametrize("n", [20, 200])
-@pytest.mark.parametrize("delta", [0.05, 0.2])
+@grid("n, delta", [20, 200], [0.05, 0.2], keep=lambda n, delta: (n == 200) == (delta == 0.2))
 def test_samples_of_which_few_are_possible(n, delta):
     """A classifier that gives all examples one h has a sample for each number of errors: misses are enumerated."""
     most = n // 2
@@ -105,11 +105,14 @@ def true_risks(marginal, truth, h):
     return argmax, randomized, alpha
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize(
-    ("rate", "stated"), [(0.0, 0.0), (0.3, 0.3), pytest.param(0.3, 0.2, marks=pytest.mark.nightly)]
+@grid(
+    "n, rates",
+    SIZES,
+    [(0.0, 0.0), (0.3, 0.3), (0.3, 0.2)],
+    keep=lambda *one: one in ((200, (0.0, 0.0)), (2000, (0.3, 0.3))),
 )
-def test_certify(n, rate, stated):
+def test_certify(n, rates):
+    rate, stated = rates
     rng, repetitions = np.random.default_rng(2), 250
     marginal, truth, h = population(rng)
     risks, misses, any_miss = np.array(true_risks(marginal, truth, h)), np.zeros(3), 0

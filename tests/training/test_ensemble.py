@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from grids import grid
 from mgce import GCELoss, MGCELoss
 from mgce.functional import gce_loss, mgce_loss
 from mgce.training import ensemble
@@ -92,10 +93,15 @@ SETTINGS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS.keys())
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("at_once", [0, 1 << 30])  # one member after the other; all of them
+@grid(
+    "settings, weighted, at_once",
+    list(SETTINGS),
+    [False, True],
+    [0, 1 << 30],  # one member after the other; all of them
+    keep=lambda settings, weighted, at_once: weighted == (at_once > 0),
+)
 def test_training_all_at_once_is_training_one_at_a_time(settings, weighted, at_once, monkeypatch):
+    settings = SETTINGS[settings]
     monkeypatch.setattr(ensemble, "CACHE_BYTES", at_once)
     (features, target), validation = data(), data(n=20)
     weight = torch.rand(2, 40, generator=torch.Generator().manual_seed(2), dtype=torch.float64) if weighted else None
