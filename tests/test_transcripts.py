@@ -13,12 +13,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 NIGHTLY = (
     "README",
     "benchmark",
+    "compare",
     "demo",
     "estimators-in-use",
     "label-tools",
     "llm-labels",
     "own-data",
     "report",
+    "targets",
     "train",
 )
 PAGES = [

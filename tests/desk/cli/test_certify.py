@@ -430,7 +430,7 @@ def test_decisions_of_a_second_person_widen_the_bound_by_the_errors_that_the_fir
     refuses("Expected `checked_again` to be decisions on", *call, "--checked", "d.csv", "--checked-again", "e.csv")
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
 def test_labels_that_were_found_and_typed_into_the_table_change_no_bound(mgce, refuses, tmp_path, seed):
     """Labels that a model has filled in: it errs on a fifth, and agrees with most of its own errors."""
     rng = np.random.default_rng(seed)

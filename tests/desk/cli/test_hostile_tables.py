@@ -229,7 +229,9 @@ def test_twins_are_read_alike_and_right(tmp_path, name):
     assert model.columns == Columns.of(read_frame(second, "table"), "y") and model.columns.kinds["c"] == case.kind
     (tmp_path / "model.mgce").write_bytes(model.to_bytes())
     later = written(tmp_path, "later", case.later, case.typed, N_LATER, 0.001)
-    outcomes = {command: [outcome(command, "model.mgce", path) for path in later] for command in ("predict", "certify")}
+    # Both read by the same call; a third of the cases show that `certify` does.
+    commands = ("predict", "certify") if [*CASES].index(name) % 3 == 0 else ("predict",)
+    outcomes = {command: [outcome(command, "model.mgce", path) for path in later] for command in commands}
     for first, *others in outcomes.values():
         assert all(other == first for other in others)
         said = [first] if isinstance(first, str) else first["notes"]

@@ -55,7 +55,7 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
 
 @pytest.mark.parametrize(
     "suffix",
-    ["xlsx", pytest.param("jsonl", marks=pytest.mark.slow), pytest.param("feather", marks=pytest.mark.nightly)],
+    ["xlsx", *(pytest.param(suffix, marks=pytest.mark.nightly) for suffix in ("jsonl", "feather"))],
 )
 def test_every_format_gives_the_same_fit(mgce, tickets, tmp_path, suffix):
     if suffix == "xlsx":

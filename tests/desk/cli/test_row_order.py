@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from grids import grid
+
 LEFT_OUT = ("table", "file", "files", "notes", "seconds")
 FIT = ("--target", "sick", "--id", "person", "--beta", "1.4", "--jobs", "1", "--json", "-")
 
@@ -34,7 +36,13 @@ def figures(value):
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
-@pytest.mark.parametrize("model", ["forest", pytest.param("linear", marks=pytest.mark.slow)])
+@grid(
+    "model, tables",
+    ["forest", "linear"],
+    ["drawn", "copied"],
+    keep=lambda model, tables: (model == "forest") == (tables == "copied"),
+    indirect=["tables"],
+)
 def test_fit_predict_and_certify_do_not_depend_on_it(mgce, people, tables, tmp_path, model):
     people.iloc[::-1].drop(columns="sick").to_csv(tmp_path / "new.csv", index=False)
     fits, suspects, predictions, certificates = [], [], [], []
@@ -57,6 +65,7 @@ def test_fit_predict_and_certify_do_not_depend_on_it(mgce, people, tables, tmp_p
     assert [certificates[0][name] for name in same] == [certificates[1][name] for name in same]
 
 
+@pytest.mark.parametrize("tables", ["copied"], indirect=True)
 def test_compare_does_not_depend_on_it(mgce, tables):
     options = ("--target", "sick", "--drop", "person,nothing", "--seeds", "1", "--betas", "1.4", "--epochs", "3")
     found = []

@@ -3,6 +3,7 @@ import itertools
 import pandas as pd
 import pytest
 
+from grids import grid
 from mgce.desk.files.changed_files import changed_text
 from mgce.desk.files.separators import SEPARATORS, division
 from mgce.desk.files.table_files import read_frame
@@ -20,9 +21,16 @@ CELLS = {"numbers": "{0}", "decimal commas": "{0},5", "texts": "City{0}, State, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-@pytest.mark.parametrize("excel", [False, True])
+@grid(
+    "suffix, encoding, excel",
+    [".csv", ".tsv"],
+    ["utf-8", "utf-8-sig", "utf-16"],
+    [False, True],
+    keep=lambda suffix, encoding, excel: (
+        ((suffix == ".tsv") == (encoding == "utf-8") and excel == (encoding == "utf-16"))
+        or (suffix, encoding, excel) == (".csv", "utf-8", False)
+    ),
+)
 def test_the_separator_is_found_whatever_names_and_cells_hold(tmp_path, suffix, encoding, excel):
     path = tmp_path / f"t{suffix}"
     for sep, name, cell in itertools.product(SEPARATORS, NAMES.values(), CELLS.values()):

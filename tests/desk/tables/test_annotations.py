@@ -25,10 +25,15 @@ def table():
     return frame, y
 
 
-def test_label_columns_become_one_target(table):
-    frame, y = table
-    plan = FitPlan("consensus")
-    found = annotated(frame, plan, of_columns(frame, ["ann", "bob"]), [], 1)
+@pytest.fixture(scope="module")
+def of_both(table):
+    frame, _ = table
+    return annotated(frame, FitPlan("consensus"), of_columns(frame, ["ann", "bob"]), [], 1)
+
+
+def test_label_columns_become_one_target(table, of_both):
+    _, y = table
+    found = of_both
     assert found.frame["consensus"].isna().sum() == 5
     assert (found.frame["consensus"][5:] == y[5:]).mean() > 0.9
     assert found.plan.drop == ("ann", "bob")  # no features
@@ -131,11 +136,10 @@ def test_spellings_of_a_long_file_are_joined_and_rows_that_are_not_there_left_ou
     assert of_long_file(twice, TICKETS)[0].equals(labels)  # the same label once more
 
 
-def test_one_annotator_who_spells_otherwise_makes_no_further_classes(table):
+def test_one_annotator_who_spells_otherwise_makes_no_further_classes(table, of_both):
     frame, _ = table
     typed = frame.assign(bob=frame["bob"].str.upper() + " ")
-    as_before = annotated(frame, FitPlan("consensus"), of_columns(frame, ["ann", "bob"]), [], 1)
     found = annotated(typed, FitPlan("consensus"), of_columns(typed, ["ann", "bob"]), [], 1)
-    assert found.consensus.labels.tolist() == as_before.consensus.labels.tolist()
+    assert found.consensus.labels.tolist() == of_both.consensus.labels.tolist()
     assert found.notes[0].startswith("4 spellings are taken for 2 classes")
     assert not any("no label" in note for note in found.notes)  # they are left out, as the fit says

@@ -115,7 +115,7 @@ def test_draws_that_are_missing_count_as_errors(first, frame, right):
     assert some.error.unsettled > 0 and some.error.upper > whole.error.upper and some.left > whole.left
 
 
-@pytest.mark.parametrize("skips", [0.0, 0.1])
+@pytest.mark.parametrize("skips", [pytest.param(0.0, marks=pytest.mark.nightly), 0.1])
 def test_rows_that_were_never_shown_are_no_errors_and_the_bounds_hold(skips):
     """A simulated person decides on the first draws, and on rows that another command drew and marks as random too."""
     n, delta, repetitions = 160, 0.2, 300

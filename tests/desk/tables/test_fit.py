@@ -274,7 +274,9 @@ def test_a_wide_table_of_numbers_has_the_head_among_its_candidates(tmp_path):
     assert {trial.name for trial in fit.choice.trials} == {"correction", "head"}
     text = page(fit, "t.csv", "m", {}).decode()
     assert all(f"{trial.accuracy:.1%}" in text for trial in fit.choice.trials) and "The best was chosen." in text
-    assert [trial.name for trial in run(frame.drop(columns="x0"), FitPlan("label")).choice.trials] == ["correction"]
+    assert [trial.name for trial in run(frame.drop(columns="x0")[:90], FitPlan("label")).choice.trials] == [
+        "correction"
+    ]
     path = tmp_path / "wide.mgce"
     path.write_bytes(fit.model.to_bytes())
     selected = fit.model.columns.select(frame)

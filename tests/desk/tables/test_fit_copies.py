@@ -110,14 +110,14 @@ def test_a_copied_row_weighs_as_much_as_its_copies(table):
 def test_the_bound_holds_for_fresh_distinct_rows():
     """It did not: with copies on both sides of the split the bound was .03 where .5 of the rows were wrong.
 
-    Of six bounds that fail with a probability of 0.05 each, more than two fail once in 450 times.
+    Of three bounds that fail with a probability of 0.05 each, two fail once in 138 times.
     """
     held = 0
-    for seed in range(1, 7):
+    for seed in range(1, 4):
         fit = run(oversampled(seed), replace(PLAN, model="forest"))
         rng = np.random.default_rng(100 + seed)
         fresh = pd.DataFrame(rng.normal(size=(4000, 5)), columns=list("abcde"))
         labels = np.where(rng.random(4000) < 0.1, "rare", "common")  # the distinct rows have a tenth of them
         wrong = fit.measured.predict(fit.measured.columns.select(fresh)).label != labels
         held += wrong.mean() <= fit.certificate.argmax_error
-    assert held >= 4
+    assert held >= 2

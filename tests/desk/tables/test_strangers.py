@@ -69,15 +69,12 @@ for path in map(Path, sys.argv[2:]):
     _, status, usage = os.wait4(-1, 0)
     print(json.dumps({"name": path.name, "status": status, **json.loads(text or "{}")}), flush=True)
 """
-NAMES = [*forged_models.REFUSED, *forged_models.HARMLESS]
 
 
-@pytest.fixture(scope="module")
-def came(tmp_path_factory):
-    """Open every forged file, and give what came of it by its name."""
-    folder = tmp_path_factory.mktemp("forged")
-    unchanged = {kind: partial(forged_models.model, kind) for kind in sorted(set(forged_models.KIND_OF.values()))}
-    makers = {**forged_models.REFUSED, **forged_models.HARMLESS, **unchanged}
+def opened(folder, kinds, makers):
+    """Open forged files and unchanged ones of some kinds; return what came of each by its name."""
+    unchanged = {kind: partial(forged_models.model, kind) for kind in kinds}
+    makers = {**makers, **unchanged}
     for number, make in enumerate(makers.values()):
         (folder / f"{number}.mgce").write_bytes(make())
     paths = [str(folder / f"{number}.mgce") for number in range(len(makers))]
@@ -87,22 +84,34 @@ def came(tmp_path_factory):
     return dict(zip(makers, map(json.loads, done.stdout.splitlines()), strict=True))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_forged_model_opens_nothing_and_stays_small(came, name):
-    assert came[name].get("seen") == [], came[name]
-    assert came[name]["status"] == 0
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory):
+    return opened(tmp_path_factory.mktemp("refused"), [forged_models.KIND], forged_models.REFUSED)
+
+
+@pytest.fixture(scope="module")
+def harmless(tmp_path_factory):
+    kinds = sorted(set(forged_models.KIND_OF.values()))
+    return opened(tmp_path_factory.mktemp("harmless"), kinds, forged_models.HARMLESS)
+
+
+def check_opens_nothing(came):
+    assert came.get("seen") == [] and came["status"] == 0, came
 
 
 @pytest.mark.parametrize("name", forged_models.REFUSED)
-def test_a_forged_model_is_refused_in_one_sentence(came, name):
+def test_a_forged_model_opens_nothing_stays_small_and_is_refused_in_one_sentence(refused, name):
+    came = refused[name]
+    check_opens_nothing(came)
     sentence = "Expected `model` to be an undamaged file written by `mgce fit`, but got '"
-    assert str(came[name]["came"]).startswith(sentence), came[name]["came"]
+    assert str(came["came"]).startswith(sentence), came["came"]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", forged_models.HARMLESS)
-def test_what_only_a_forged_model_says_has_no_effect(came, name):
-    assert came[name]["came"] == came[forged_models.KIND_OF[name]]["came"]
+def test_what_only_a_forged_model_says_has_no_effect(harmless, name):
+    check_opens_nothing(harmless[name])
+    assert harmless[name]["came"] == harmless[forged_models.KIND_OF[name]]["came"]
 
 
 def test_a_committed_file_predicts_what_it_did(tmp_path):
