@@ -41,11 +41,6 @@ def check(variant: dict) -> None:
 
 
 @pytest.mark.slow
-def test_triton_is_not_imported_before_the_first_call() -> None:
-    assert in_new_process("-c", "import sys, mgce.kernels.cuda; print('triton' in sys.modules)") == "False\n"
-
-
-@pytest.mark.slow
 @pytest.mark.nightly
 def test_each_kernel_fits_a_device() -> None:
     variants = compiled("some")

@@ -153,7 +153,7 @@ main.main()
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_interrupt_leaves_no_file_and_says_so(tmp_path):
     # A shell's background jobs ignore SIGINT, and so would what they start.
     heed = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)

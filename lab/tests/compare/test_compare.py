@@ -131,7 +131,7 @@ def test_figures_are_png(records):
 
 @pytest.mark.slow
 def test_every_loss_can_be_compared():
-    plan = Comparison(seeds=1, epochs=2, hidden=8, methods=KNOWN, betas=(1.4,), trims=(0.2,))
+    plan = Comparison(seeds=1, epochs=1, hidden=8, methods=KNOWN, betas=(1.4,), trims=(0.2,))
     records = run(load("wine"), plan)
     assert [record["method"] for record in records] == list(KNOWN)
     assert set(LOSSES) < set(KNOWN)

@@ -74,14 +74,6 @@ def run(program, *arguments):
     return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
 
 
-def test_import_brings_no_optional_module():
-    program = (
-        "import sys, mgce.desk.files; print(*{'pandas', 'scipy', 'sklearn', 'PIL', 'torchvision'} & set(sys.modules))"
-    )
-    result = run(program)
-    assert result.returncode == 0 and result.stdout.strip() == "", result.stderr
-
-
 def test_files_say_when_pillow_is_missing():
     program = (
         "import sys, pathlib, numpy; sys.modules['PIL'] = None\n"

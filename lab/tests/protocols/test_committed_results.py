@@ -42,7 +42,13 @@ def tables(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("folder", "protocol"), PROTOCOLS.items())
+@pytest.mark.parametrize(
+    ("folder", "protocol"),
+    [
+        pytest.param(*one, marks=pytest.mark.nightly if one[1] in ("rates", "reduced", "selection") else ())  # large
+        for one in PROTOCOLS.items()
+    ],
+)
 def test_the_table_of_the_page_is_the_rendering_of_the_committed_records(tables, folder, protocol):
     name = f"{protocol}.txt"
     assert (tables(folder) / name).read_bytes() == (COMMITTED / folder / name).read_bytes()

