@@ -1,7 +1,11 @@
-"""The page of the suite from its records: `python -m mgce_lab.suite.page` writes docs/lab/suite.md anew."""
+"""The page of the suite from its records: `python -m mgce_lab.suite.page` writes docs/lab/suite.md anew.
+
+The page has what was judged and what was chosen. With `--all` the command prints every table of every list instead.
+"""
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 from collections.abc import Callable, Sequence
@@ -31,6 +35,9 @@ MODELS = {
 MEASURES = {"accuracy": ".1f", "balanced": ".1f", "log_loss": ".3f", "ece": ".1f"}
 DRAWS = 10_000  # of tables, for an interval: its ends then move by less than the digits shown
 WORST = 5  # tables that are named
+SIZES = (300, 1000, 5000)  # training rows of a list of tables
+BESIDE = (("models", "accuracy"), ("precision", None))  # of a cell, with the measure
+LEAD = "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:"
 Record = dict[str, Any]
 
 
@@ -101,8 +108,7 @@ def differences(records: Sequence[Record]) -> str:
         if name != OURS:
             parts = []
             for measure, sign in (("accuracy", 1), ("balanced", 1), ("log_loss", -100)):
-                ahead = by_table(cells, lambda r: sign * (r["models"][OURS][measure] - r["models"][name][measure]))  # noqa: B023
-                parts.append(interval(list(ahead.values())))
+                parts.append(interval(list(_ahead(cells, name, measure, sign).values())))
             rows.append([text, *parts])
     return table(["ahead of", "accuracy, points", "balanced, points", "log-loss, hundredths"], rows)
 
@@ -116,13 +122,10 @@ def precision(records: Sequence[Record]) -> str:
 
 def stated(records: Sequence[Record]) -> str:
     """Return how many labels are wrong of those that are said to be wrong with some probability."""
-    rows = []
-    for text, cells in (("all cells", records), ("right labels", [r for r in records if r["kind"] == "right"])):
-        counts = np.sum([cell["stated"] for cell in cells], axis=0)
-        shares = [f"{100 * wrong / n:.0f} % of {n:,}" if n else "none" for n, wrong in counts]
-        rows.append([text, *shares])
+    counts = np.sum([cell["stated"] for cell in records], axis=0)
+    shares = [f"{100 * wrong / n:.0f} % of {n:,}" if n else "none" for n, wrong in counts]
     ends = [f"{100 * low:g} to {min(100, 100 * high):g} %" for low, high in itertools.pairwise(EDGES)]
-    return table(["said", *ends], rows)
+    return table(["said", *ends], [["wrong", *shares]])
 
 
 def worst(records: Sequence[Record]) -> str:
@@ -155,16 +158,7 @@ def shares(records: Sequence[Record]) -> str:
         ["mean width of this range", f"{wide:.0f} points"],
         ["labels called more likely wrong than right, where all are right", f"{issues:.1f} %"],
     ]
-    known = [r for r in records if r["share"].get("interval")]
-    true = sum(_within(r["share"]["wrong"] / r["rows"], *r["share"]["interval"]) for r in known)
-    rows += [["cells in which an interval of 95 % held, by a method since given up", f"{true} of {len(known)}"]][
-        : len(known)
-    ]
     return table(["the share of wrong labels", ""], rows)
-
-
-def _within(share: float, lower: float, upper: float) -> bool:
-    return lower <= share <= upper
 
 
 def left(records: Sequence[Record]) -> list[str]:
@@ -180,19 +174,22 @@ def left(records: Sequence[Record]) -> list[str]:
     ]
 
 
+def _title(which: str, size: int) -> str:
+    return f"## {'Choosing' if which == 'choosing' else 'Locked'} tables, {size:,} rows"
+
+
 def section(which: str, size: int) -> str:
     """Return all tables of a list."""
     records = read(which, size)
     if not records:
         return ""
-    title = "Choosing tables" if which == "choosing" else "Locked tables"
     accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, MODELS)
     parts = [
-        f"## {title}, {size:,} rows",
+        _title(which, size),
         models(records),
         "Accuracy by kind of noise:",
         accuracy,
-        "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:",
+        LEAD,
         differences(records),
         "Average precision of suspects:",
         precision(records),
@@ -227,21 +224,65 @@ def chosen() -> str:
     return "\n\n".join(
         [
             "## What was chosen",
-            "Values of the ranking are compared by average precision in points, stated probabilities by log-likelihood "
-            "in hundredths, and values of the model by accuracy in points. A value is chosen on random halves of the "
-            "choosing tables, and judged on the rest. `python -m mgce_lab.suite.variants` measures this.",
+            "Percentages say how many random halves of the choosing tables would choose the value. The last column "
+            "judges this choice on the other half: average precision of the ranking, log-likelihood of stated "
+            "probabilities, and accuracy of the model, in points.",
             variants.render(json.loads(variants.FILE.read_text())),
-            "The last four are of the model, on some tables of 300 rows with symmetric noise alone: the other values "
-            "that win there were not chosen.",
+            "The last four were measured on some tables of 300 rows with symmetric noise only.",
         ]
     )
 
 
+def brief(which: str, size: int) -> str:
+    """Return one table of the models on a list of tables; nothing if it was not run with so many rows."""
+    records = read(which, size)
+    if not records:
+        return ""
+    cells, rows = noisy(records), []
+    rank = _ranks(cells, "accuracy")
+    for name, text in MODELS.items():
+        means = [f"{np.mean([cell['models'][name][m] for cell in cells]):{form}}" for m, form in MEASURES.items()]
+        lead = "" if name == OURS else interval(list(_ahead(cells, name, "accuracy").values()))
+        rows.append([text, *means, f"{rank[name]:.2f}", lead])
+    heads = ["accuracy", "balanced", "log-loss", "ECE", "rank", "lead of `mgce fit`, points"]
+    said = f"{len(cells)} cells of {len({cell['table'] for cell in cells})} tables"
+    return "\n\n".join([_title(which, size), table([said, *heads], rows)]) + "\n"
+
+
+def _ahead(cells: Sequence[Record], name: str, measure: str, sign: float = 1) -> dict[str, float]:
+    """Return by how much ours is ahead of another model, by table."""
+    return by_table(cells, lambda r: sign * (r["models"][OURS][measure] - r["models"][name][measure]))
+
+
+def choosing() -> str:
+    """Return one table of all choosing tables, a row for each number of training rows."""
+    rows = []
+    for size in SIZES:
+        cells = noisy(read("choosing", size))
+        if cells:
+            accuracy, precise = (_beside([c[part] for c in cells], measure) for part, measure in BESIDE)
+            n = len({cell["table"] for cell in cells})
+            rows.append([f"{size:,}", str(n), str(len(cells)), *accuracy, *precise])
+    heads = ["rows", "tables", "cells", "accuracy, `mgce fit`", "best other", "precision, `mgce fit`", "best other"]
+    return "\n\n".join(["## Choosing tables", "Means over the cells with wrong labels:", table(heads, rows)]) + "\n"
+
+
+def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
+    """Return the mean of ours and the best mean of another."""
+    means = {n: float(np.mean([c[n][measure] if measure else c[n] for c in cells])) for n in cells[0]}
+    return [f"{means[OURS]:.1f}", f"{max(mean for name, mean in means.items() if name != OURS):.1f}"]
+
+
 def whole() -> str:
     """Return all that the page has from records."""
-    order = [(JUDGED, 1000), (JUDGED, 300), ("choosing", 1000), ("choosing", 300)]
-    parts = [*(section(*each) for each in order), reviews() + "\n", chosen() + "\n"]
-    return "\n" + "\n".join(filter(None, parts)) + "\n"
+    judged_on = [section(JUDGED, 1000), *(brief(JUDGED, size) for size in SIZES if size != 1000)]
+    return "\n" + "\n".join(filter(None, [*judged_on, choosing(), chosen() + "\n"])) + "\n"
+
+
+def every() -> str:
+    """Return every table of every list, and of the reviewer."""
+    parts = [section(which, size) for which in (JUDGED, "choosing") for size in SIZES]
+    return "\n".join(filter(None, [*parts, reviews()]))
 
 
 def is_first(measure: str) -> bool:
@@ -312,7 +353,12 @@ def picture() -> str:
 
 
 def main() -> None:
-    """Write the page of the lab, the one for users, and its picture."""
+    """Write the page of the lab, the one for users, and its picture; or print every table."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.suite.page", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="print every table of every list, and write nothing")
+    if parser.parse_args().all:
+        print(every())
+        return
     write_between(PAGE, BEGIN, whole(), END)
     if judged():
         write_between(SHORT, BEGIN, short(), END)

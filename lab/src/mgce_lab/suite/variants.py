@@ -138,7 +138,7 @@ def stability(values: Mapping[str, Mapping[str, float]], ours: str) -> dict[str,
 
 
 def render(records: Mapping[str, Scores]) -> str:
-    """Return a table of all constants: what other values change, how often halves choose them, and what that brings."""
+    """Return a table of all constants: what the best other value changes, and how often halves choose it."""
     rows = []
     for kind, constants in KINDS.items():
         for constant in constants:
@@ -146,14 +146,12 @@ def render(records: Mapping[str, Scores]) -> str:
             if not values:
                 continue
             found = stability(values, str(used(constant)))
-            others = "; ".join(
-                f"{value}: {found[value][0]:+.1f} ({found[value][1]:.0%})"
-                for value in values
-                if value != str(used(constant))
-            )
             own = found[str(used(constant))][1]
-            rows.append([constant.says, f"{used(constant)} ({own:.0%})", others, f"{found[''][1]:+.2f}"])
-    return table(["constant", "value", "others, points (chosen by halves)", "chosen by halves, on the rest"], rows)
+            other = max((value for value in values if value != str(used(constant))), key=lambda value: found[value][0])
+            change, share = found[other]
+            best = f"{other} ({share:.0%}): {change:+.1f}"
+            rows.append([constant.says, f"{used(constant)} ({own:.0%})", best, f"{found[''][1]:+.2f}"])
+    return table(["constant", "value", "best other value, points", "chosen by halves, on the rest"], rows)
 
 
 def main() -> None:
