@@ -15,7 +15,7 @@ NIGHTLY = (
     "benchmark",
     "compare",
     "demo",
-    "estimators-in-use",
+    "estimators",
     "label-tools",
     "llm-labels",
     "own-data",
@@ -29,7 +29,7 @@ PAGES = [
     *sorted({*(DOCS / "commands").glob("*.md")} - {DOCS / "commands/clean.md"}),
     *(
         DOCS / f"{name}.md"
-        for name in ("estimators-in-use", "installation", "label-tools", "llm-labels", "own-data", "targets")
+        for name in ("estimators", "installation", "label-tools", "llm-labels", "own-data", "targets")
     ),
 ]
 

@@ -61,7 +61,7 @@ def performance_in_short() -> str:
 
 
 def estimators() -> str:
-    """Return docs/estimators.md of its records."""
+    """Return docs/lab/estimators.md of its records."""
     noisy = of.lines(estimators_page.NOISY_TABLES)
     return estimators_page.render(noisy, json.loads(Path(estimators_page.FIT_TIMES).read_text()))
 
@@ -134,7 +134,7 @@ WRITTEN: list[Entry] = [
         "results/embeddings",
         lambda: [embeddings.whole_page()],
     ),
-    Written("docs/estimators.md", "mgce_lab.studies.estimators_page", "results/estimators", lambda: [estimators()]),
+    Written("docs/lab/estimators.md", "mgce_lab.studies.estimators_page", "results/estimators", lambda: [estimators()]),
     Written(
         "docs/pictures-and-texts.md",
         "mgce_lab.studies.texts --page",
@@ -170,7 +170,7 @@ PRINTED: list[Entry] = [
     ),
     *(
         Printed(f"docs/{name}.md")
-        for name in ("estimators-in-use", "installation", "label-tools", "llm-labels", "own-data", "targets")
+        for name in ("estimators", "installation", "label-tools", "llm-labels", "own-data", "targets")
     ),
 ]
 

@@ -12,7 +12,7 @@ from typing import Any
 from mgce_lab.engine.markdown import machine_line, table
 
 NOISY_TABLES, FIT_TIMES = Path("results/estimators/noisy_tables.jsonl"), Path("results/estimators/fit_times.json")
-PAGE = Path("docs/estimators.md")
+PAGE = Path("docs/lab/estimators.md")
 
 
 def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) -> str:
@@ -23,22 +23,19 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         fit_times: the results of `mgce_lab.studies.fit_times`.
     """
     parts = [
-        "# Estimators",
+        "# Estimators, measured",
+        "This page supports [Estimators](../estimators.md).",
         "## Tables with wrong labels",
-        "The tables compare estimators trained on labels of which 40 % are wrong, by symmetric noise. The test labels "
-        "are right. Every estimator is trained on the same rows and labels, with the default settings of its library. "
-        "Two settings differ from the defaults: both multilayer perceptrons use many hidden units (`1024`) and early "
-        "stopping, and `LogisticRegression` has `max_iter=1000`.",
-        "![Accuracy of each estimator, on letter and on adult](images/estimators-accuracy.svg)",
-        "Accuracies and calibration errors are percentages, mean ± standard deviation over three seeds. ECE is the "
-        "expected calibration error of the predicted class, by the [probabilities](theory.md#two-probabilities) h or "
-        "p. Seconds are the median time of a fit on two cores. `python -m mgce_lab.studies.noisy_tables` measures "
-        "again.",
+        "Symmetric noise makes 40 % of the training labels wrong. Test labels are right. Each estimator has the "
+        "defaults of its library. But both multilayer perceptrons use `1024` hidden units and early stopping, and "
+        "`LogisticRegression` has `max_iter=1000`. Accuracies and expected calibration errors (ECE) are percentages, "
+        "mean ± standard deviation over three seeds, by the [probabilities](../theory.md#two-probabilities) h or p. "
+        "Seconds are of one fit on two cores. `python -m mgce_lab.studies.noisy_tables` measures again.",
         f"Measured on: `{noisy_tables[0]['machine']}`.",
         *(_noisy(dataset, list(rows)) for dataset, rows in groupby(noisy_tables, key=lambda row: row["dataset"])),
         "## Time of fits",
-        "The times are medians; the compared estimators took turns. The second and the third table are of all rows of "
-        "letter. `python -m mgce_lab.studies.fit_times` measures again.",
+        "Times are medians, and estimators took turns. The second and the third table are of all rows of letter. "
+        "`python -m mgce_lab.studies.fit_times` measures again.",
         machine_line(fit_times["machine"]),
         _growth(fit_times["growth"]),
         _linear(fit_times["linear"]),
