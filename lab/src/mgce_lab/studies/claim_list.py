@@ -240,30 +240,6 @@ CLAIMS: list[Entry] = [
         lambda: of.most_between([0], 2, 9),
     ),
     Claim(
-        "docs/losses.md",
-        "on small batches of few classes most losses take two to nine times as long as cross-entropy.",
-        NAMED,
-        lambda: of.most_between([0], 2, 9),
-    ),
-    Claim(
-        "docs/losses.md",
-        "With 1,000 classes most losses take one to five times as long as cross-entropy.",
-        NAMED,
-        lambda: of.most_between([2], 1, 5),
-    ),
-    *(
-        Claim(
-            "docs/losses.md",
-            f"| {share} | {{}} ± {{}} % |",
-            f"results/compare/{name}.json",
-            functools.partial(of.compared_losses, name, "mgce+trim", "accuracy"),
-        )
-        for share, name in (
-            ("the validation rows choose the share", "digits-trim"),
-            ("40 % left out", "digits-trim-0.4"),
-        )
-    ),
-    Claim(
         "docs/commands/compare.md",
         "(Welch's test, p of {} to {})",
         "results/compare/digits.json",
