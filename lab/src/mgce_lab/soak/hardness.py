@@ -12,25 +12,22 @@ Results = dict[str, Any]
 BAD = ("crash", "hang", "memory", "traceback")
 FILES = """
 damaged files were opened by the readers of the package: good files with changed bytes, numbers, words, lengths and
-members. A reader may return a value, or refuse a damaged file in one sentence.
+members.
 """
 HAND_MADE = """
-Small files were made by hand to fill the memory or to crash the reader. Each was opened in a process with 6 GB of
-memory and one minute of time. The table shows the files that were not refused within a second:
+Small files were made by hand to fill the memory or to crash the reader. Those not refused within a second:
 """
 FAULTS = """
 At a call by which a command changes files, the process is killed in the middle of a write, or the disk becomes full.
-After the fault, no file may be incomplete. The command, run again, has to produce exactly the files of a
-run without faults, and must not repeat a finished run.
+The command, run again, has to produce exactly the files of a run without faults, and must not repeat a finished run.
 """
 MUTANTS = """
 A copy of the source gets one small wrong change at a time, such as another operator or a number moved by one, and the
 tests of its room (a subpackage) should fail.
 """
 DRAWN = """
-The wrong changes are a random sample of a room. “Noticed before” has an interval (95 %, Clopper and Pearson) for all
-changes of the room. Then tests were added, so “noticed after” describes the sample alone. Changes that no test could
-notice are not counted.
+The wrong changes are a random sample of a room. “Noticed before” has an interval of 95 % for all changes of the room.
+Then tests were added, so “noticed after” describes the sample alone. Changes that no test could notice are not counted.
 """
 
 
@@ -66,7 +63,6 @@ def _files(after: Results) -> list[str]:
         "crash or a traceback, or took more than 20 seconds or 1.5 GB.",
         f"{_machine(after)} `python -m mgce_lab.soak files --files 1e5 --guided 1e4 --jobs 2 --record "
         "after` repeats this test. The fuzzer atheris chose the changes of *guided* files.",
-        f"The readers: {', '.join(after['readers'])}.",
         *([table(["reader", "failed", "failed, guided"], rows)] if rows else []),
         _joined(HAND_MADE),
         table(["file", "bytes", "what happened"], attacks),

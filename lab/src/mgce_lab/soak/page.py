@@ -50,9 +50,8 @@ def render(results: Results) -> str:
         "Each cell is the largest error in any row of logits, in units of eps: the spacing of floating-point numbers "
         "at 1 in the dtype of the result. A backend has up to four dtypes.",
         _by_backend(results),
-        "`linear` is the fused linear head. `cuda` is the Triton kernel, in Triton's interpreter if there is no GPU. "
-        "`compile` is plain operations, compiled by PyTorch. `cuda` and `compile` were slow in this test and computed "
-        "few rows. h and p have one implementation, shown under `torch`.",
+        "`linear` is the fused linear head. `cuda` is the Triton kernel, in Triton's interpreter. `compile` is plain "
+        "operations, compiled by PyTorch. Both are slow in this test. h and p have one implementation, under `torch`.",
         "### What was measured, and what is allowed",
         "f are the logits of a row and y is the label; phi is the [normalizer](../numerics.md). e_y is 1 at the label "
         "and 0 elsewhere. An error of d means d eps.",
@@ -114,8 +113,7 @@ def _shares(results: Results) -> str:
     return (
         f"{table(['classes', 'share of the rows'], sizes)}\n\n"
         f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
-        f"drawn three times as often as the other families. Each row of the family `betas` was solved at "
-        f"{BETAS_OF_A_ROW} neighbouring betas, and counts as {BETAS_OF_A_ROW} rows."
+        f"drawn three times as often as the others. A row of the family `betas` counts as {BETAS_OF_A_ROW} rows."
     )
 
 

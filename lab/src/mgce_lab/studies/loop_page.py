@@ -143,9 +143,9 @@ def _start(results: Results) -> list[str]:
         "A small network is trained for twenty epochs by Adam on four fifths of the rows.",
         "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
-        f"The default recipe is the {DEFAULT}. It was changed when results on the first seven columns were known.",
-        "[Other columns](#development) decided its settings, and the rules of the keeper and of the choice.",
-        "[Further columns](#columns-that-nothing-was-chosen-on) show what it reaches where nothing was chosen.",
+        f"The default recipe, {DEFAULT}, was changed when results on the first seven columns were known.",
+        "[Other columns](#development) decided its settings. On [further ones](#columns-that-nothing-was-chosen-on)",
+        "nothing was chosen.",
         "",
     ]
 
@@ -162,9 +162,8 @@ def _kept(results: Results, means: dict[str, float]) -> list[str]:
     return [
         "## What the keeper keeps",
         "",
-        "Trimming used the true share of wrong labels, which nobody knows, in the rows with “told”.",
+        "Trimming used the true share of wrong labels in the row with “told”.",
         "“Estimated” shares come from `find_suspects`, which trains three more networks.",
-        "All other recipes know nothing of the noise.",
         "",
         table(["recipe", *results.columns, "mean"], kept),
         "",
@@ -190,10 +189,9 @@ def _compared(results: Results, means: dict[str, float], best: str, place: str) 
             "{:+.1f} ({:+.1f} to {:+.1f})".format(*results.difference(column, one, CHECKPOINT))
             for one in (DEFAULT, "chooser")
         ]
-        named = sorted({one.name for one in results.choices(column)})
-        rows.append([column, accuracy, *gaps, ", ".join(named)])
+        rows.append([column, accuracy, *gaps])
     of_all = np.mean([100 * results.right(column, "chooser").mean() for column in results.columns])
-    rows.append(["mean", f"{of_all:.1f}", "", "", ""])
+    rows.append(["mean", f"{of_all:.1f}", "", ""])
     trials = [trial for column in results.columns for one in results.choices(column) for trial in one.trials.values()]
     epochs = len(next(iter(results.records.values()))["kept_epochs"])
     cost = sum(trial.epochs for trial in trials) / epochs / len(results.columns) / len(results.seeds)
@@ -201,8 +199,8 @@ def _compared(results: Results, means: dict[str, float], best: str, place: str) 
         "## One recipe for all, or a choice",
         "",
         f"`choose_recipe` trains with: {', '.join(f'`{name}`' for name in RECIPES)}.",
-        f"`choose_recipe` stops a training when {PATIENCE} epochs change nothing.",
-        "The recipe that predicts most validation labels is chosen.",
+        f"It stops a training when {PATIENCE} epochs change nothing.",
+        "It takes the recipe that predicts most validation labels.",
         f"The choice costs {cost:.1f} whole trainings on average.",
         f"To train only once, take {DEFAULT}, which is {place} on the development columns.",
         f"On the columns below, {DEFAULT} differs from {best}, the best other recipe, "
@@ -214,7 +212,6 @@ def _compared(results: Results, means: dict[str, float], best: str, place: str) 
                 "chooser",
                 "default minus checkpoint",
                 "chooser minus checkpoint",
-                "chosen",
             ],
             rows,
         ),
@@ -275,16 +272,14 @@ def _unseen(results: Results) -> list[str]:
     return [
         "## Columns that nothing was chosen on",
         "",
-        f"Networks were trained on these columns after the last change of the default (seeds: {len(results.seeds)}).",
-        "`--unseen --keel-dir FOLDER` trains the networks. The rows of letter and MNIST differ from those above.",
-        "Pair noise gives 40 % of each class the label of the next class.",
+        f"These networks were trained after the last change of the default (seeds: {len(results.seeds)}), by",
+        "`--unseen --keel-dir FOLDER`. Pair noise gives 40 % of each class the label of the next class.",
         f"With right labels, {DEFAULT} falls furthest behind the checkpoint on {worst.split(',')[0]}: "
         f"by {-ahead[worst]:.1f} points.",
         "",
         table(["column", *recipes, f"{DEFAULT} minus checkpoint"], rows),
         "",
-        f"The next table shows {DEFAULT} minus each other recipe, in points.",
-        "Intervals of 95 % are over columns.",
+        f"{DEFAULT.capitalize()} minus each other recipe, in points; intervals of 95 % are over columns:",
         "",
         table(["minus", *NOISES.values(), "all columns"], gaps),
         "",
@@ -300,8 +295,7 @@ def _development(results: Results) -> list[str]:
         "",
         "## Development",
         "",
-        "Accuracies of what the keeper keeps, on the columns that the default recipe was chosen on.",
-        "Means over two seeds.",
+        "What the keeper keeps on the columns that the default recipe was chosen on, means over two seeds.",
         "",
         table(["recipe", "worst column", "mean"], [row for _, row in sorted(rows, reverse=True)]),
     ]

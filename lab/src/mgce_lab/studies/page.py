@@ -35,13 +35,13 @@ def render(
     """
     parts = [
         "# Performance, measured",
-        "This page supports [Performance](../performance.md). A ratio compares the median times, forward and backward, "
-        "of two functions, which take turns within one run. The logits are drawn from a normal distribution with "
-        "standard deviation s, or 1 where no s is named. `python -m mgce_lab.studies` measures again.",
+        "This page supports [Performance](../performance.md). Ratios are of median times, forward and backward; "
+        "functions take turns within one run. Logits are normal with standard deviation s, or 1 where no s is named. "
+        "`python -m mgce_lab.studies` measures again.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
         'The time of `mgce_loss(..., backend="cpu")` over the time of `F.cross_entropy`: from the least to the most '
-        "over s of 0.01, 1, 3 and 10. The second table is over all measured betas, up to 11.",
+        "over s of 0.01, 1, 3 and 10.",
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
         "## By instruction set",
@@ -109,9 +109,9 @@ def _grid(cells: list[dict[str, Any]]) -> str:
 
 
 def _summary(summary: dict[str, float]) -> str:
-    """Return what concerns `F.cross_entropy`; other losses have a table of their own."""
-    rows = [[name, f"{value:.2f}"] for name, value in summary.items() if "over ours" not in name]
-    return table(["ratio", "value"], rows)
+    """Say what concerns `F.cross_entropy` over all measured betas; other losses have a table of their own."""
+    mean, worst = (summary[f"all beta, {of}"] for of in ("geometric mean", "k >= 32000, worst cell"))
+    return f"Over betas up to 11, the geometric mean is {mean:.2f}. From 32,000 classes on, the worst is {worst:.2f}."
 
 
 def _by_instructions(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> str:
@@ -128,9 +128,8 @@ def _by_instructions(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> 
     rows.append(["geometric mean", *(f"{run['means']['this']:.2f}" for run in kernels)])
     return "\n\n".join(
         (
-            "Most processors have AVX2 instructions. The table shows MGCE at `beta=1.4`, from the least to the most "
-            "over s. `python -m mgce_lab.studies.against FOLDER` compares with the kernels of another checkout."
-            + _elsewhere(kernels[0]["machine"], machine),
+            "MGCE at `beta=1.4`, from the least to the most over s. `python -m mgce_lab.studies.against FOLDER` "
+            "compares with the kernels of another checkout." + _elsewhere(kernels[0]["machine"], machine),
             table(["n x k", *heads], rows),
         )
     )
@@ -160,7 +159,7 @@ def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
         rows.append([f"`{name}`", *("" if time is None else f"{time / base:.1f}" for time, base in times)])
     text = (
         "Each cell divides the time of [a loss](../losses.md) with its defaults by the time of `F.cross_entropy`. "
-        "Losses that a page recommends, and the slowest one. `python -m mgce_lab.studies.named` measures all losses."
+        "`python -m mgce_lab.studies.named` measures all losses."
     )
     heads = [f"{cell['n']} x {cell['k']}" for cell in cells]
     return text + _elsewhere(named["machine"], machine) + "\n\n" + table(["loss", *heads], rows)
@@ -175,9 +174,9 @@ def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
         ratios = [f"{times[name] / times['softmax']:.1f}" for name in names]
         rows.append([f"{cell['n']} x {cell['k']}", f"{1e3 * times['softmax']:.3f} ms", *ratios])
     text = (
-        f"Times of functions over the time of `torch.softmax`, at `beta={probs['beta']:g}`. `entmax_bisect` and "
-        "`normmax_bisect` return the same numbers as the function in the column before them. *Plain* means plain "
-        "PyTorch operations. `python -m mgce_lab.studies.probs` measures again."
+        f"Times over the time of `torch.softmax`, at `beta={probs['beta']:g}`. `entmax_bisect` and `normmax_bisect` "
+        "return the numbers of the function before them. *Plain* means plain PyTorch operations. "
+        "`python -m mgce_lab.studies.probs` measures again."
     )
     shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
     return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "softmax", *shown_names], rows)

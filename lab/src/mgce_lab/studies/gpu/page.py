@@ -12,7 +12,6 @@ from mgce_lab.studies.gpu import heads, kernels, losses, training
 from mgce_lab.studies.timing import geometric_mean
 
 STAGES = ("tests", "heads", "losses", "training")
-BEFORE = "before"  # losses as they were when every long row was read in chunks, on the same device
 HEADS_SAY = (
     "The logits have the standard deviation s. The error of the gradient for the weights is against float64, in units "
     "of the error of rounding to bfloat16."
@@ -27,7 +26,7 @@ HEADS = (
     "liger_fused_linear_cross_entropy",
 )
 # Sizes and betas of the table of losses: long rows, a batch that is too small for the device, and short rows.
-SHOWN_SHAPES = ((4096, 32000), (1024, 128000), (64, 128000), (128, 100))
+SHOWN_SHAPES = ((4096, 32000), (64, 128000), (128, 100))
 SHOWN_BETAS = (1.4, 5.0, 11.0)
 # Rows of so many classes are long, as in language models.
 LONG = 32000
@@ -36,15 +35,13 @@ Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names o
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """Return the results of the stages that are there, of losses before the kernels were changed."""
-    files = {name: folder / f"{name}.json" for name in (*STAGES, BEFORE)}
+    """Return the results of the stages that are there."""
+    files = {name: folder / f"{name}.json" for name in STAGES}
     return {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
 
 
 def render(results: Mapping[str, Any]) -> str:
     """Return the part of the page."""
-    before = results.get(BEFORE, {}).get("cells", {})
-    results = {name: results[name] for name in STAGES if name in results}
     cells: dict[str, Cells] = {name: results.get(name, {}).get("cells", {}) for name in STAGES}
     return "\n\n".join(
         [
@@ -59,10 +56,10 @@ def render(results: Mapping[str, Any]) -> str:
             _launch(cells["heads"]),
             "### Losses",
             "Each cell divides the time of forward and backward of a loss in bfloat16 by the time of "
-            "`F.cross_entropy`, with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy that "
-            "the kernel reaches at `beta=1.4`. The time of `liger_cross_entropy` includes a copy of the logits.",
+            "`F.cross_entropy`, with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy at "
+            "`beta=1.4`. The time of `liger_cross_entropy` includes a copy of the logits.",
             _losses(cells["losses"]),
-            _summary(cells["losses"], before),
+            _summary(cells["losses"]),
             "### Training",
             _speeds(cells["training"]),
         ]
@@ -138,21 +135,18 @@ def _share(cell: Mapping[str, Any], copy: float | None) -> str:
     return f"{cell['bytes_per_second'] / copy:.0%}" if copy and "bytes_per_second" in cell else ""
 
 
-def _summary(now: Cells, before: Cells) -> str:
+def _summary(cells: Cells) -> str:
     """Say for long rows in bfloat16 what matters: our loss over the faster of PyTorch's cross-entropies."""
     header = [
         f"bfloat16, k of {LONG} or more, geometric mean over the faster of `F.cross_entropy` eager and compiled",
         *(f"{kind}, beta = {beta:g}, s = {scale:g}" for kind, (beta, scale) in losses.SUPPORTS.items()),
     ]
-    rows = []
-    for name, cells in {"`mgce_loss`": now, "`mgce_loss`, before: all long rows in chunks": before}.items():
-        long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
-        means = []
-        for beta, scale in losses.SUPPORTS.values():
-            ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
-            means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
-        rows.append([name, *means])
-    return table(header, rows)
+    long = [c for c in cells.values() if c.get("dtype") == "bfloat16" and c["k"] >= LONG]
+    means = []
+    for beta, scale in losses.SUPPORTS.values():
+        ratios = [_over_the_best(cell["seconds"], str(beta)) for cell in long if cell["scale"] == scale]
+        means.append(f"{geometric_mean(ratios):.2f}" if ratios else "")
+    return table(header, [["`mgce_loss`", *means]])
 
 
 def _over_the_best(seconds: Mapping[str, Mapping[str, float]], name: str) -> float:
