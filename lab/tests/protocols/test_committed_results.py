@@ -199,20 +199,6 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
         assert list(map(float, cells)) == pytest.approx(sorted(values), abs=0.051)
 
 
-@pytest.mark.parametrize("page, datasets", [("few-images", {"mnist"}), ("cifar", {"cifar10", "cifar10n"})])
-def test_a_page_that_shows_a_part_of_a_table_shows_its_data_sets(page, datasets):
-    text = (COMMITTED.parent / f"docs/protocols/{page}.md").read_text()
-    lines = (COMMITTED / "losses-reduced/reduced.txt").read_text().splitlines()
-    picked = re.search(r"^:lines: (.*)$", text, re.MULTILINE).group(1)
-    kept = []
-    for part in picked.split(","):
-        first, _, last = part.partition("-")
-        kept += lines[int(first) - 1 : int(last or len(lines))]
-    begins = {line: line.split()[0] for line in lines if re.search(r" (?:a?symmetric 0|worst)", line)}
-    assert [line for line in kept if line in begins] == [line for line, name in begins.items() if name in datasets]
-    assert "seeds" in kept[2] and kept[-1] == lines[-1]
-
-
 def test_mixed_precision_ends_as_the_records_say():
     """The same runs, by name, in both precisions; a run has one network."""
     found = {folder: Runs(COMMITTED / folder).read() for folder in ("losses-precision", "losses-reduced")}

@@ -62,7 +62,7 @@ def _files(after: Results) -> list[str]:
         f"{sum(part['files'] for part in tried):,} {_joined(FILES)} **{failures or 'None'} of the files** caused a "
         "crash or a traceback, or took more than 20 seconds or 1.5 GB.",
         f"{_machine(after)} `python -m mgce_lab.soak files --files 1e5 --guided 1e4 --jobs 2 --record "
-        "after` repeats this test. The fuzzer atheris chose the changes of *guided* files.",
+        "after` repeats this test.",
         *([table(["reader", "failed", "failed, guided"], rows)] if rows else []),
         _joined(HAND_MADE),
         table(["file", "bytes", "what happened"], attacks),
@@ -92,8 +92,8 @@ def _faults(after: Results) -> list[str]:
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
     return [
         "## No fault loses a result",
-        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad. A fault is bad if a file is lost or left over, "
-        "or if the command ends in anything other than one sentence.",
+        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad: lost or left a file, or ended in anything other "
+        "than one sentence.",
         f"{_machine(after)} `python -m mgce_lab.soak faults --faults 100 --record after` repeats this test.",
         table(["command", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
         f"A model was fitted with one seed, and saved again under two other conditions: {same}.",

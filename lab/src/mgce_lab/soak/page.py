@@ -10,7 +10,6 @@ from mgce_lab.engine.markdown import machine_line, table
 from mgce_lab.soak import hardness
 from mgce_lab.soak.families import FAMILIES
 from mgce_lab.soak.measure import QUANTITIES
-from mgce_lab.soak.plan import BETAS, BETAS_OF_A_ROW, FAMILY_WEIGHTS, SIZES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/lab/reliability.md")
 LATER = " The kernels were changed since; the remark of the record says how, and what was tried again."
@@ -53,12 +52,12 @@ def render(results: Results) -> str:
         "`linear` is the fused linear head. `cuda` is the Triton kernel, in Triton's interpreter. `compile` is plain "
         "operations, compiled by PyTorch. Both are slow in this test. h and p have one implementation, under `torch`.",
         "### What was measured, and what is allowed",
-        "f are the logits of a row and y is the label; phi is the [normalizer](../numerics.md). e_y is 1 at the label "
-        "and 0 elsewhere. An error of d means d eps.",
+        "f are the logits of a row; phi is the [normalizer](../numerics.md). e_y is 1 at the label and 0 elsewhere. "
+        "An error of d means d eps.",
         _limits(results),
-        "### What was tried",
-        _shares(results),
-        "`mgce_lab.soak.families` describes each family of rows of logits." + _added(results),
+        "`mgce_lab.soak.measure` has five more quantities, and the limits by which they are judged. "
+        "`mgce_lab.soak.families` describes each family of rows of logits, and `mgce_lab.soak.plan` says how many classes "
+        "and which beta they have." + _added(results),
         *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
@@ -66,9 +65,8 @@ def render(results: Results) -> str:
 
 def _limits(results: Results) -> str:
     lines = ["| quantity | at most | worst | meaning |", "|---|---:|---:|---|"]
-    for name, (limit, meaning, _) in QUANTITIES.items():
-        if name.endswith((" gap", " sum")):
-            continue  # they follow from the quantity that they are of
+    for name in MAIN:
+        limit, meaning, _ = QUANTITIES[name]
         errors = [one["error"] for where, one in results["worst"].items() if where.split("/")[2] == name]
         cells = (
             f"**{name}**",
@@ -104,17 +102,6 @@ def _tried(family: str, results: Results) -> bool:
 def _added(results: Results) -> str:
     later = ", ".join(f"`{name}`" for name in FAMILIES if not _tried(name, results))
     return f" Added after the run, and not tried by it: {later}." if later else ""
-
-
-def _shares(results: Results) -> str:
-    sizes = [[f"{size.least} to {size.listed[-1]}", f"{100 * size.share:g} %"] for size in SIZES]
-    weights = zip(FAMILIES, FAMILY_WEIGHTS, strict=True)
-    often = ", ".join(f"`{family}`" for family, weight in weights if weight > 1 and _tried(family, results))
-    return (
-        f"{table(['classes', 'share of the rows'], sizes)}\n\n"
-        f"Beta is one of `{', '.join(f'{beta:.13g}' for beta in BETAS)}`. The families {often} were "
-        f"drawn three times as often as the others. A row of the family `betas` counts as {BETAS_OF_A_ROW} rows."
-    )
 
 
 def _number(error: float) -> str:
