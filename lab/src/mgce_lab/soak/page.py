@@ -55,9 +55,8 @@ def render(results: Results) -> str:
         "f are the logits of a row; phi is the [normalizer](../numerics.md). e_y is 1 at the label and 0 elsewhere. "
         "An error of d means d eps.",
         _limits(results),
-        "`mgce_lab.soak.measure` has five more quantities, and the limits by which they are judged. "
-        "`mgce_lab.soak.families` describes each family of rows of logits, and `mgce_lab.soak.plan` says how many classes "
-        "and which beta they have." + _added(results),
+        "`mgce_lab.soak.measure` has five more quantities. `mgce_lab.soak.families` describes each family of rows of "
+        "logits, and `mgce_lab.soak.plan` says how many classes and which beta they have." + _added(results),
         *hardness.sections(),
     ]
     return "\n\n".join(parts) + "\n"
