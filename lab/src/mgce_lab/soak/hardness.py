@@ -92,8 +92,8 @@ def _faults(after: Results) -> list[str]:
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
     return [
         "## No fault loses a result",
-        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad: a file lost or left over, or an end in anything "
-        "other than one sentence.",
+        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad: lost or left a file, or ended in anything else "
+        "than one sentence.",
         f"{_machine(after)} `python -m mgce_lab.soak faults --faults 100 --record after` repeats this test.",
         table(["command", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
         f"A model was fitted with one seed, and saved again under two other conditions: {same}.",

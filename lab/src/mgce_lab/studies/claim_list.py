@@ -462,20 +462,6 @@ CLAIMS: list[Entry] = [
         IMAGES,
         of.figure_3,
     ),
-    Claim(
-        "docs/image-experiments.md",
-        "| the paper | 150 | {} |  | {} |",
-        "the paper's Table 1",
-        lambda: [of.of_paper("ce", measure, 0.0)[0] for measure in ("accuracy", "ece_h")],
-    ),
-    Claim("docs/image-experiments.md", "| ImageNet stem | {} | {} | {} | {} |", IMAGES, of.stem),
-    Claim(
-        "docs/image-experiments.md",
-        "| CIFAR stem | {} | {} | {} | {} |",
-        f"{IMAGES}-cifar-stem",
-        lambda: of.stem("-cifar-stem"),
-    ),
-    Table("docs/image-experiments.md", "| CIFAR-10, 40 % wrong labels, 45 epochs |", IMAGES, of.on_cifar10),
 ]
 
 EXEMPT: list[Entry] = [

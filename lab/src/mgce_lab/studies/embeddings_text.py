@@ -136,8 +136,7 @@ def section() -> str:
                 for name, row in zip(names, rows("accuracy", ".1%", names, list(NOISES)), strict=True)
             ],
         ),
-        f"`{OURS}` minus the best of the baselines that were measured on all training sets, in points. The interval is "
-        "Student's t interval of 95 % over the training sets. The sets share their test rows.",
+        f"`{OURS}` minus the best of the baselines that were measured on all training sets, in points:",
         table(["labels", "best baseline", "difference", "interval"], paired),
         "Average precision of the suspects:",
         table(["model", *header[2:]], rows("suspects", ".3f", [OURS, *JUDGES], wrong)),
