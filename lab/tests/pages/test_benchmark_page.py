@@ -128,7 +128,7 @@ def test_the_picture_of_losses_is_the_rendering_of_their_records_and_ends_at_the
     runs = list(Runs(ROOT / losses_picture.RECORDS).read().values())
     picture = (ROOT / losses_picture.PICTURE).read_text()
     assert picture == losses_picture.render(runs)
-    page = _table("docs/lab/choosing.md", "| loss | letter, 40 % |")
+    page = _table("docs/protocols.md", "| loss | letter, 40 % |")
     shown = {"trimmed CE": "ce+trim", "NCE+AGCE": "nce+agce", "GCE": "gce", "cross-entropy": "ce"}
     shown["MGCE, beta 1.05"] = "mgce 1.05"
     assert set(shown) == {name for _, _, name, *_ in losses_picture.LINES}

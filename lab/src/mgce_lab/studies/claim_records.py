@@ -150,22 +150,6 @@ def without_penalty(column: str) -> dict[str, float]:
     return {name: value for name, value in losses(column).items() if ", L1" not in name}
 
 
-def best_and_cross_entropy(row: str, column: str) -> float:
-    """Return a cell of the table of the best loss of each data set."""
-    return max(without_penalty(row).values()) if column == "reaches" else losses(row)["ce"]
-
-
-def best_losses_are_named() -> bool:
-    """Return whether the page of the protocols names the best loss of each of its columns."""
-    rows = dict(re.findall(r"^\| ([^|]+) \| `([^`]+)` \| [\d.]+ \| [\d.]+ \|", page("docs/protocols.md"), re.MULTILINE))
-    best = {
-        column: max(without_penalty(column), key=without_penalty(column).__getitem__)
-        for column in COLUMNS
-        if column.endswith(("40 %", "10N"))
-    }
-    return rows == best
-
-
 def nearly_best(points: float) -> bool:
     """Return whether NCE+AGCE and trimmed cross-entropy are within so many points of the best in all those columns."""
     columns = [name for name, (path, *_) in COLUMNS.items() if name.endswith(("40 %", "10N")) and path != RATES]
@@ -348,21 +332,6 @@ def images(stem: str = "", dataset: str = "fashion_mnist") -> dict[tuple[str, fl
     for one in sorted(records, key=lambda record: int(record["seed"])):
         found.setdefault((row_name(one["method"], float(one["beta"])), one["noise_rate"]), []).append(one)
     return found
-
-
-def stem(name: str = "") -> list[float]:
-    """Return epochs, accuracy, that of the last epoch and calibration error of cross-entropy with right labels."""
-    (record,) = images(name)["ce", 0.0]
-    curve = record["test_accuracy_by_epoch"]
-    return [len(curve), *(100 * value for value in (record["accuracy"], curve[-1], record["ece_h"]))]
-
-
-def on_cifar10(row: str, column: str) -> float:
-    """Return a cell of the table of networks on CIFAR-10 with 40 % wrong labels."""
-    methods = {"GCE, β = 1.4": "gce", "MGCE, β = 1.4": "mgce", "cross-entropy": "ce", "MAE (minimax)": "mgce@1"}
-    (record,) = images(dataset="cifar10")[methods[row], 0.4]
-    last = record["test_accuracy_by_epoch"][-1]
-    return 100 * float({"last epoch": last, "ECE of h": record["ece_h"]}.get(column, record["accuracy"]))
 
 
 def curves_on_images(method: str) -> NDArray[np.float64]:
