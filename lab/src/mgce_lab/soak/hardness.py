@@ -53,7 +53,7 @@ def _files(after: Results) -> list[str]:
         if _bad(one)[0] != "0" or _bad(one.get("guided"))[0] != "0"
     ]
     attacks = [
-        [name, f"{one['bytes']:,}", _attack(one)]
+        f"{name} ({_attack(one)})"
         for name, one in after.get("attacks", {}).items()
         if one["outcome"] != "sentence" or one["seconds"] >= 1
     ]
@@ -64,8 +64,7 @@ def _files(after: Results) -> list[str]:
         f"{_machine(after)} `python -m mgce_lab.soak files --files 1e5 --guided 1e4 --jobs 2 --record "
         "after` repeats this test.",
         *([table(["reader", "failed", "failed, guided"], rows)] if rows else []),
-        _joined(HAND_MADE),
-        table(["file", "bytes", "what happened"], attacks),
+        *([f"{_joined(HAND_MADE)} {'; '.join(attacks)}."] if attacks else []),
     ]
 
 

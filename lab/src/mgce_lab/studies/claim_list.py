@@ -295,12 +295,6 @@ CLAIMS: list[Entry] = [
     ),
     Claim(
         "docs/paper.md",
-        "in epoch {} of {}, but {}, {} and {} % with one seed later than GCE (in epochs {}, {} and {} instead of {}, {} and {}), with the other earlier ({}, {} and {} instead of {}, {} and {})",
-        IMAGES,
-        of.convergence_on_images,
-    ),
-    Claim(
-        "docs/paper.md",
         "paired t-tests, five seeds, in {} cases: letter and adult with 20 and 40 % wrong labels",
         "results/paper/advantage.txt",
         lambda: len(of.tested_pairs("over cross-entropy")),

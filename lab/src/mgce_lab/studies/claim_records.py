@@ -350,19 +350,6 @@ def first_epoch(curve: NDArray[np.float64], accuracy: float) -> int:
     return int(np.flatnonzero(curve >= accuracy - 1e-9)[0]) + 1
 
 
-def convergence_on_images() -> list[float]:
-    """Return the epoch of GCE's final accuracy, of how many, and for each seed those of three accuracies."""
-    mgce, gce = curves_on_images("mgce"), curves_on_images("gce")
-    accuracies = (87, 88, 89)
-    both = [
-        first_epoch(curve, accuracy)
-        for pair in zip(mgce, gce, strict=True)
-        for curve in pair
-        for accuracy in accuracies
-    ]
-    return [first_epoch(mgce.mean(0), gce.mean(0)[-1]), mgce.shape[1], *accuracies, *both]
-
-
 def of_paper(method: str, measure: str, noise_rate: float = 0.4) -> list[float]:
     """Return the paper's number on FashionMNIST in percent, and its deviation."""
     row = published_row("table1", "fashion_mnist", method, noise_rate)

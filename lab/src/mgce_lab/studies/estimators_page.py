@@ -78,7 +78,7 @@ def _growth(results: list[dict[str, Any]]) -> str:
 
 def _linear(results: list[dict[str, Any]]) -> str:
     rows = []
-    for result in results:
+    for result in results[-1:]:  # the closest to the optimum
         seconds, iterations = result["seconds"], result["iterations"]
         saga = seconds["LogisticRegression"]
         for name, taken in seconds.items():

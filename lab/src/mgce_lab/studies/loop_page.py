@@ -103,7 +103,6 @@ def page(records: Sequence[Record], development: Sequence[Record], unseen: Seque
             *_compared(results, means, best, place_of_default(Results(development))),
             *_unseen(Results(unseen)),
             *noise_kind_page.section(),
-            *_development(Results(development)),
             "",
         ]
     )
@@ -145,8 +144,8 @@ def _start(results: Results) -> list[str]:
         "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
         f"The default recipe, {DEFAULT}, was changed when results on the first seven columns were known.",
-        "[Other columns](#development) decided its settings. On [further ones](#columns-that-nothing-was-chosen-on)",
-        "nothing was chosen.",
+        "Other columns decided its settings (`results/loop/development.jsonl`). On [further",
+        "ones](#columns-that-nothing-was-chosen-on) nothing was chosen.",
         "",
     ]
 
@@ -259,7 +258,7 @@ def _unseen(results: Results) -> list[str]:
         found = [float(np.mean([results.mean(one, recipe, "kept") for one in names])) for recipe in recipes]
         checkpoint = float(np.mean([results.mean(one, CE, "checkpoint") for one in names]))
         behind = f"{found[recipes.index(DEFAULT)] - checkpoint:+.1f}"
-        rows.append([f"mean, {name}", *(f"{value:.1f}" for value in found), behind])
+        rows.append([name, *(f"{value:.1f}" for value in found), behind])
     gaps = []
     for other in recipes:
         if other != DEFAULT:
@@ -273,25 +272,10 @@ def _unseen(results: Results) -> list[str]:
         "`--unseen --keel-dir FOLDER`. Pair noise gives 40 % of each class the label of the next class.",
         f"In points minus the checkpoint, {DEFAULT} is worst on these of {len(ahead)} columns: {worst}.",
         "",
-        table(["column", *recipes, f"{DEFAULT} minus checkpoint"], rows),
+        table(["mean over", *recipes, f"{DEFAULT} minus checkpoint"], rows),
         "",
         f"{DEFAULT.capitalize()} minus each other recipe, in points; intervals of 95 % are over columns:",
         "",
         table(["minus", *NOISES.values(), "all columns"], gaps),
         "",
-    ]
-
-
-def _development(results: Results) -> list[str]:
-    rows = []
-    for recipe in (one for one in results.recipes if "told" not in one and one not in LEFT_OUT):
-        found = [results.mean(column, recipe, "kept") for column in results.columns]
-        rows.append((float(np.mean(found)), [recipe, f"{min(found):.1f}", f"{np.mean(found):.1f}"]))
-    return [
-        "",
-        "## Development",
-        "",
-        "What the keeper keeps on the columns that the default recipe was chosen on, means over two seeds.",
-        "",
-        table(["recipe", "worst column", "mean"], [row for _, row in sorted(rows, reverse=True)]),
     ]

@@ -30,7 +30,7 @@ SHOWN_SHAPES = ((4096, 32000), (64, 128000), (128, 100))
 SHOWN_BETAS = (1.4, 5.0, 11.0)
 # Rows of so many classes are long, as in language models.
 LONG = 32000
-FACTS = ("gpu", "torch", "triton", "liger-kernel", "cut-cross-entropy")  # of a machine, shown
+FACTS = ("gpu", "torch", "triton")  # of a machine, shown
 Cells = Mapping[str, Mapping[str, Any]]  # the results of a stage by the names of its cells
 
 
