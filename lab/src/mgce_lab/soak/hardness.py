@@ -15,7 +15,7 @@ damaged files were opened by the readers of the package: good files with changed
 members.
 """
 HAND_MADE = """
-Small files were made by hand to fill the memory or to crash the reader. Those not refused within a second:
+Small files were made by hand to fill the memory or to crash the reader.
 """
 FAULTS = """
 At a call by which a command changes files, the process is killed in the middle of a write, or the disk becomes full.
@@ -52,11 +52,8 @@ def _files(after: Results) -> list[str]:
         for name, one in after["readers"].items()
         if _bad(one)[0] != "0" or _bad(one.get("guided"))[0] != "0"
     ]
-    attacks = [
-        f"{name} ({_attack(one)})"
-        for name, one in after.get("attacks", {}).items()
-        if one["outcome"] != "sentence" or one["seconds"] >= 1
-    ]
+    attacks = after.get("attacks", {})
+    harm = [f"{name} ({one['outcome']})" for name, one in attacks.items() if one["outcome"] != "sentence"]
     return [
         "## No file does harm",
         f"{sum(part['files'] for part in tried):,} {_joined(FILES)} **{failures or 'None'} of the files** caused a "
@@ -64,7 +61,7 @@ def _files(after: Results) -> list[str]:
         f"{_machine(after)} `python -m mgce_lab.soak files --files 1e5 --guided 1e4 --jobs 2 --record "
         "after` repeats this test.",
         *([table(["reader", "failed", "failed, guided"], rows)] if rows else []),
-        *([f"{_joined(HAND_MADE)} {'; '.join(attacks)}."] if attacks else []),
+        *([f"{_joined(HAND_MADE)} {_attacked([*attacks.values()], harm)}"] if attacks else []),
     ]
 
 
@@ -75,10 +72,11 @@ def _bad(one: Results | None) -> str:
     return f"{', '.join(kinds) or '0'} of {one['files']:,}"
 
 
-def _attack(one: Results) -> str:
-    words = {"sentence": "refused", "value": "read", "memory": "fills the memory", "hang": "does not end"}
-    how = words.get(one["outcome"], one["outcome"])
-    return f"{how}, {one['seconds']:g} s, {one['megabytes']:,} MB"
+def _attacked(attacks: list[Results], harm: list[str]) -> str:
+    if harm:
+        return f"**Not refused: {', '.join(harm)}.**"
+    slowest, largest = (max(one[name] for one in attacks) for name in ("seconds", "megabytes"))
+    return f"Each was refused: the slowest after {slowest:g} s, and none took more than {largest:,} MB."
 
 
 def _faults(after: Results) -> list[str]:
