@@ -59,7 +59,8 @@ def render(results: Results) -> str:
         "logits, and `mgce_lab.soak.plan` says how many classes and which beta they have." + _added(results),
         *hardness.sections(),
     ]
-    return "\n\n".join(parts) + "\n"
+    start, machine, rest = ("\n\n".join(parts) + "\n").partition(machine_line(results["machine"]))
+    return start + machine + rest.replace(f"{machine} ", "")  # other machines alone are named again
 
 
 def _limits(results: Results) -> str:

@@ -179,8 +179,8 @@ def _title(which: str, size: int) -> str:
     return f"## {'Choosing' if which == 'choosing' else 'Locked'} tables, {size:,} rows"
 
 
-def section(which: str, size: int) -> str:
-    """Return all tables of a list."""
+def section(which: str, size: int, scores: str = "") -> str:
+    """Return all tables of a list, with the rankings whose names end so."""
     records = read(which, size)
     if not records:
         return ""
@@ -193,7 +193,7 @@ def section(which: str, size: int) -> str:
         LEAD,
         differences(records),
         "Average precision of suspects:",
-        precision(records),
+        precision(records, scores),
         "Of labels that are said to be wrong with a probability, so many are:",
         stated(records),
         shares(records),
@@ -276,7 +276,7 @@ def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
 
 def whole() -> str:
     """Return all that the page has from records."""
-    judged_on = [section(JUDGED, 1000), *(brief(JUDGED, size) for size in SIZES if size != 1000)]
+    judged_on = [section(JUDGED, 1000, "margin"), *(brief(JUDGED, size) for size in SIZES if size != 1000)]
     return "\n" + "\n".join(filter(None, [*judged_on, choosing(), chosen() + "\n"])) + "\n"
 
 
