@@ -197,5 +197,5 @@ def test_losses_that_the_page_leaves_out_are_not_better_but_where_it_says_so(tab
         ("adult, 40 %", "poly-1"): pytest.approx(82.2, abs=0.051),
         ("2,000 of MNIST, 40 %", "ce+trunc, epoch 2"): pytest.approx(95.2, abs=0.051),
     }
-    said = re.search(r"shows (\d+) more of the (\d+) losses", (COMMITTED.parent / "docs/protocols.md").read_text())
+    said = re.search(r"show (\d+) more of the (\d+) losses", (COMMITTED.parent / "docs/protocols.md").read_text())
     assert said.groups() == (f"{len(trained - on_page)}", f"{len(trained)}") and trained <= set(LOSSES)
