@@ -261,8 +261,8 @@ def _unseen(results: Results) -> list[str]:
             said = ["{:+.1f} ({:+.1f} to {:+.1f})".format(*gap(results, end, other)[:3]) for end in (*NOISES, "")]
             gaps.append([other, *said])
     for column in sorted(ahead, key=ahead.__getitem__)[:WORST]:
-        found = [f"{results.mean(column, recipe, 'kept'):.1f}" for recipe in recipes]
-        rows.append([f"among the worst: {column}", *found, f"{ahead[column]:+.1f}"])
+        shown = [f"{results.mean(column, recipe, 'kept'):.1f}" for recipe in recipes]
+        rows.append([f"among the worst: {column}", *shown, f"{ahead[column]:+.1f}"])
     return [
         "## Columns that nothing was chosen on",
         "",
