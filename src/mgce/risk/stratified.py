@@ -30,13 +30,10 @@ WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
 FEW_ROWS = 100  # fewer rows cannot tell these weights apart: r is then that of equal cells
 PRIOR = 0.5  # Jeffreys'; it only orders the outcomes
 STEPS = 0.01  # deviations between weights that are tabled: a hundredth of the smaller part of the width
-TOLERANCE = 1e-3  # how much too large the bound may be for the sake of time, relatively; never too small
-SIDE, PARTS, LEVELS, MOST = (
-    16,
-    4,
-    12,
-    200_000,
-)  # of the search: cells a side, divisions, their number, rectangles at once
+TOLERANCE = 5e-4  # how much too large the bound may be for the sake of time, relatively; never too small
+# Of the search: cells a side, divisions of a side, most levels, and most rectangles at once.
+SIDE, PARTS, LEVELS, MOST = 16, 2, 16, 60_000
+TRIED = 64  # rectangles whose lower corners are tried at each division: one of them is mostly the best
 
 
 def stratified_upper(
@@ -72,9 +69,9 @@ def stratified_upper(
     The share gamma of delta pays for intervals of e_1 and e_2, outside of which all is refuted (Berger and Boos). It
     also pays for the end of the interval of w that p_w does not refute: weights outside of it are left out. A bad r
     makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
-    largest at the lower corner and theta at the upper one: U is rounded up, by a thousandth unless that takes too many
-    rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test of the null is Clopper and Pearson's of all
-    m rows.
+    largest at the lower corner and theta at the upper one: U is rounded up, by a two-thousandth unless that takes too
+    many rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test of the null is Clopper and Pearson's
+    of all m rows.
 
     Args:
         errors: k_1 and k_2, errors among the looked-up rows of each cell.
@@ -111,15 +108,15 @@ def stratified_upper(
     low, high = _weight_range(rows[0], n, FAR * delta / 2)
     edge = FEWEST / m if ratio is None else 0.0
     share, ratio = m / n if share is None else share, ratio or 1.0
-    bounds = []
+    bound = 0.0
     if low < edge or high > 1 - edge:
-        bounds.append(clopper_pearson_upper(sum(errors), m, delta * (1 - FAR)))
+        bound = clopper_pearson_upper(sum(errors), m, delta * (1 - FAR))
     for weight, start, end in _weight_bins(n):
         within = max(low, start, edge), min(high, end, 1 - edge)
         if within[0] <= within[1]:
             rate = share / (weight + (1 - weight) * ratio)
-            bounds.append(_Cells(errors, looked_up, rows, delta, (rate, ratio * rate), weight, within).upper())
-    return max(bounds)
+            bound = _Cells(errors, looked_up, rows, delta, (rate, ratio * rate), weight, within).upper(bound)
+    return bound
 
 
 def _checked_counts(*counts: Any) -> list[tuple[int, int]]:
@@ -147,32 +144,34 @@ class _Cells:
     weight: float  # of the first cell, about: it determines r
     within: tuple[float, float]  # where the weight of the first cell is
 
-    def upper(self) -> float:
-        """Return the largest error rate that is not refuted, searched in rectangles of the two cells' error rates."""
+    def upper(self, reached: float) -> float:
+        """Return the largest error rate that is not refuted, at least `reached`, by a search in rectangles of rates."""
         starts, ends = np.array(self._plausible).T
         width = (ends - starts) / SIDE
         parts = np.indices((PARTS, PARTS)).reshape(2, 1, -1)
         # The corners of a rectangle stand at two places of a grid, of which only the used ones are computed.
         grids = [np.arange(SIDE), np.arange(SIDE)]
         own = list(np.indices((SIDE, SIDE)).reshape(2, -1))
-        reached = 0.0
+        settled = reached
         for _ in range(LEVELS):
             corner = [start + grid * h for start, grid, h in zip(starts, grids, width, strict=True)]
             far = [np.minimum(1, low + h) for low, h in zip(corner, width, strict=True)]
             p = self._p_values(*corner)[own[0], own[1]]
             top = self._largest(p, own, corner, far)
-            best, possible = float(top.max()), top > reached
-            at_corner = self._largest(p[possible], [x[possible] for x in own], corner, corner)
+            best = np.argpartition(-top, min(TRIED, top.size - 1))[:TRIED]
+            at_corner = self._largest(p[best], [x[best] for x in own], corner, corner)
             reached = max(reached, float(at_corner.max(initial=0)))
-            kept = top > reached
-            if best - reached <= TOLERANCE * best or kept.sum() * PARTS**2 > MOST:
+            # A rectangle that is hardly above what is reached is not divided: its own bound is near enough.
+            kept = top > (1 + TOLERANCE) * reached
+            if not kept.any() or kept.sum() * PARTS**2 > MOST:
                 break
+            settled = max(settled, float(top[~kept].max(initial=0)))
             for side, part in enumerate(parts):
                 used, place = np.unique(own[side][kept], return_inverse=True)
                 grids[side] = (PARTS * grids[side][used, None] + np.arange(PARTS)).ravel()
                 own[side] = (PARTS * place[:, None] + part).ravel()
             width /= PARTS
-        return min(1.0, best)
+        return min(1.0, max(settled, float(top.max())))
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return p_K: the probability, for each pair of error rates, of x and y errors with y at most `outcomes[x]`."""

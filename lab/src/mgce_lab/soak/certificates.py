@@ -26,6 +26,7 @@ from mgce.risk import (
     hoeffding_bentkus_upper,
     hoeffding_upper,
     maurer_pontil_upper,
+    share_looks,
 )
 from mgce.sets import calibrate
 from mgce_lab.soak import certificates_page
@@ -234,6 +235,26 @@ def instance_checked(rng: np.random.Generator, w: World, n: int, delta: float) -
     return {"bound": bound, "truth": w.error, "Clopper-Pearson": clopper_pearson_upper(wrong, m, delta)}
 
 
+# By number of classes, for looks that are shared out: the share of rows of which the model is not sure, and the error
+# rates of sure and of other rows: all errors in the smaller cell; errors where the model is sure; one cell is empty.
+CELLS = {2: (0.1, 0.0, 0.8), 10: (0.35, 0.3, 0.0), 100: (0.0, 0.15, 0.0)}
+
+
+def shared(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
+    """A fifth of the rows is looked up, 20 at least, as `share_looks` says; the given labels hide all errors."""
+    unsure, *rates = CELLS[w.probs.shape[1]]
+    doubtful, given, m = rng.random(n) < unsure, np.zeros(n, np.int64), max(20, n // 5)
+    wrong, top = rng.random(n) < np.where(doubtful, rates[1], rates[0]), np.where(doubtful, 0.6, 0.95)
+    probs = np.stack([top, 1 - top], axis=1)
+    looks = share_looks(given, probs, generator=rng)
+    rows = looks.rows[:m]
+    found = rows, wrong[rows].astype(np.int64)
+    c = certify(given, probs, delta=delta, checked=found, checked_with=looks.chance, bounds=["argmax"])
+    truth = float(np.dot(rates, [1 - unsure, unsure]))
+    alone = clopper_pearson_upper(int((rng.random(m) < truth).sum()), m, delta)
+    return {"bound": c.argmax_error or 0.0, "truth": truth, "Clopper-Pearson": alone}
+
+
 def instance_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     """The true share of wrong labels is stated."""
     atoms, _ = w.sample(rng, n)
@@ -282,6 +303,7 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator, World, int, float], D
     "anytime": ("betting_upper_sequence, after every row", anytime),
     "drift": ("drift_upper_sequence, after every row", drift),
     "instance-checked": ("checked, a fifth of the rows, noise by row", instance_checked),
+    "shared": ("checked, looks shared out, errors where least expected", shared),
     "instance-any": ("noise_type=any, noise_rate=0.15, noise by row", instance_any),
     "instance-rate": ("noise_rate=0.15, true rate 0.15", _instance_stated(False)),
     "instance-transition": ("transition=T, pair noise 0.15", _instance_stated(True)),
