@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mgce._rounding import rounded_up
 from mgce.noise import symmetric
 from mgce.risk import argmax_factor, betting_upper, certify, clopper_pearson_upper
 from mgce.risk.betting import n_orders, shuffled
@@ -27,6 +28,17 @@ def outputs():
 
 def bound_of(values, target, probs, delta):
     return betting_upper(shuffled(values, Sample(target, probs).content), delta)
+
+
+def test_a_conditional_certificate_says_how_much_a_smaller_rate_moves_its_bound():
+    guess = np.arange(400) % 2
+    target = np.where(np.arange(400) % 4 < 1, 1 - guess, guess)
+    probs = np.where(np.eye(2)[guess] > 0, 0.8, 0.2)
+    stated, smaller = (certify(target, probs, bounds=["argmax"], noise_rate=rate) for rate in (0.2, 0.19))
+    moved = smaller.assumed.argmax_error - stated.assumed.argmax_error
+    assert stated.per_point == pytest.approx(moved) and moved > 0
+    assert f"is {rounded_up(moved)} larger" in str(stated)
+    assert certify(target, probs, transition=np.eye(2)).per_point is None
 
 
 @pytest.mark.parametrize("beta", [None, 1.0, 1.4, 5.0])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mgce._rounding import rounded_up
 from mgce.risk import certify, certify_each, clopper_pearson_upper, share_looks, stratified_upper
 
 
@@ -52,6 +53,9 @@ def test_cells_are_whether_the_given_label_agrees():
     text = str(certificate)
     assert "150 of these examples were looked up; nothing is assumed of the noise." in text and "is wrong" in text
     assert certificate.looked_up == 150 and not certificate.against_given and certificate.refuted is None
+    assert certificate.rows_error == stratified_upper(*counts, future=False) < certificate.argmax_error
+    assert f"wrongly is at most {rounded_up(certificate.rows_error)}, by itself with the same confidence." in text
+    assert "as many as were fixed beforehand" in text
 
 
 @pytest.mark.parametrize("together", [certify, certify_each])
@@ -234,6 +238,7 @@ def test_the_bound_of_second_looks_is_the_sum_of_two():
     assert again.looked_up_again == 40 and again.to_dict()["looked_up_again"] == 40
     assert "200 of these examples were looked up, 40 of them a second time; nothing is assumed" in str(again)
     assert "the rows of the second looks were drawn at random" in str(again) and "looked up are right" not in str(again)
+    assert "guards against wrong first looks alone" in str(again) and again.rows_error is None
 
 
 @pytest.mark.parametrize(

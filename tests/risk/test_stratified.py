@@ -31,7 +31,27 @@ def test_the_bound_misses_no_more_than_delta_at_any_rates_and_weight_by_sums_ove
     for weight, p, q in itertools.product(np.linspace(0.1, 0.9, 9), np.linspace(0, 1, 13), np.linspace(0, 1, 13)):
         likely = stats.binom.pmf(size, n, weight) * stats.binom.pmf(k1, m1, p) * stats.binom.pmf(k2, m2, q)
         missed.append(likely[bounds < weight * p + (1 - weight) * q - 1e-12].sum())
-    assert 0.1 < max(missed) <= delta
+    assert 0.1 < max(missed) <= delta + 1e-12
+
+
+def test_the_bound_on_these_rows_misses_no_more_than_delta_whichever_are_wrong_by_sums_over_all_outcomes():
+    rows, looked_up, delta = (9, 6), (4, 3), 0.2
+    outcomes = np.array([*itertools.product(range(5), range(4))])
+    bounds = np.array([stratified_upper((k, j), looked_up, rows, delta, future=False) for k, j in outcomes.tolist()])
+    missed = []
+    for wrong in itertools.product(range(10), range(7)):
+        cells = zip(outcomes.T, rows, wrong, looked_up, strict=True)
+        likely = np.prod([stats.hypergeom.pmf(k, n, e, m) for k, n, e, m in cells], axis=0)
+        missed.append(likely[bounds < sum(wrong) / 15 - 1e-12].sum())
+    assert 0.1 < max(missed) <= delta + 1e-12
+
+
+def test_the_bound_on_these_rows_is_their_error_if_all_are_looked_up_and_hardly_above_that_on_future_ones_else():
+    assert stratified_upper((3, 2), (10, 5), (10, 5), future=False) == pytest.approx(1 / 3)
+    assert stratified_upper((0, 2), (0, 5), (0, 5), future=False) == pytest.approx(0.4)
+    few, many = ((4, 60), (190, 110), (1900, 1100)), ((24, 360), (1140, 660), (1900, 1100))
+    for counts, most in ((few, 1.0), (many, 0.97)):
+        assert stratified_upper(*counts, future=False) < most * stratified_upper(*counts)
 
 
 @pytest.mark.parametrize(

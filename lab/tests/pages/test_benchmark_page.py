@@ -12,6 +12,7 @@ from scipy import stats
 from mgce_lab.engine.store import Runs
 from mgce_lab.studies import (
     checked_rows,
+    cleaning_sources,
     demo_seeds,
     estimators_page,
     estimators_picture,
@@ -45,6 +46,13 @@ def test_table_of_certificates_under_the_noise_of_people_is_that_of_its_results(
 def test_table_of_looks_that_are_shared_out_is_that_of_its_results():
     record = json.loads((ROOT / "results/certificates/shared-looks.json").read_text())
     assert len(record) == 36 and shared_looks.render(record) in (ROOT / "docs/lab/certificates.md").read_text()
+
+
+def test_table_of_sources_that_save_looks_is_that_of_its_results_and_a_better_source_saves_more():
+    record = json.loads((ROOT / "results/certificates/cleaning-sources.json").read_text())
+    assert cleaning_sources.render(record) in (ROOT / "docs/commands/clean.md").read_text()
+    looks = [record["looks"][str(source)] for source in cleaning_sources.SOURCES]
+    assert looks == sorted(looks, reverse=True) and stats.binom.sf(max(record["false"].values()) - 1, 1000, 0.05) > 0.05
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce._rounding import confidence_text, rounded_up
-from mgce.risk.checking import LookedUp, chances, labels_again, right_labels
+from mgce.risk.checking import LookedUp, chances, error_of_these, labels_again, right_labels
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
     TEST_SHARE,
@@ -96,6 +96,9 @@ class RiskCertificate:
     conditional: Bounds | None = None  # bounds that hold only if labels are wrong as stated, whatever the example;
     # these are not under the plain names
     looked_up_again: int | None = None  # examples that were looked up a second time; None if none were given
+    rows_error: float | None = None  # share of the examples themselves, of those that could be looked up, on which the
+    # most probable class is wrong: a bound that holds with confidence 1 - delta by itself; None if there is none
+    per_point: float | None = None  # by how much `conditional.argmax_error` is larger for a rate that is 0.01 smaller
 
     @property
     def assumed(self) -> Bounds:
@@ -139,11 +142,19 @@ class RiskCertificate:
         """Return a sentence on the noise: that nothing is assumed of it, or whether the assumption was tested."""
         if self.looked_up is not None:
             again = "" if self.looked_up_again is None else f", {self.looked_up_again:,} of them a second time"
-            return f"{self.looked_up:,} of these examples were looked up{again}; nothing is assumed of the noise. "
+            said = f"{self.looked_up:,} of these examples were looked up{again}; nothing is assumed of the noise. "
+            if self.rows_error is None:
+                return said
+            own = "Of the examples that could be looked up, the share that is classified wrongly is at most"
+            return f"{said}{own} {rounded_up(self.rows_error)}, by itself with the same confidence. "
         if self.noise_tested is None or self.refuted is not None:
             return ""
         tested = "The labels on which the classifier is most sure do not refute the condition, nor do they prove it."
-        return f"{tested if self.noise_tested else 'Whether that is so was not tested.'} {self.caution} "
+        said = f"{tested if self.noise_tested else 'Whether that is so was not tested.'} {self.caution} "
+        if self.per_point is None:
+            return said
+        moved = f"the bound on the most probable class is {rounded_up(self.per_point)} larger"
+        return f"{said}For a rate that is 0.01 smaller, {moved}. "
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the certificate as a dictionary of plain Python values."""
@@ -355,7 +366,19 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         noise_tested=finding.tested if request.stated.by_class else None,
         conditional=found if conditional else None,
         looked_up_again=assumed.again if isinstance(assumed, LookedUp) else None,
+        rows_error=error_of_these(sample, losses["argmax"], delta) if "argmax" in losses else None,
+        per_point=_per_point(sample, assumed, losses, share, upper) if conditional else None,
     )
+
+
+def _per_point(
+    sample: Sample, assumed: LabelNoise, losses: dict[str, Losses], delta: float, upper: dict[str, float]
+) -> float | None:
+    """Return by how much the bound on argmax errors is larger for a stated rate that is 0.01 smaller."""
+    if not isinstance(assumed, SymmetricNoise) or "argmax" not in losses:
+        return None
+    lower = replace(assumed, rate=max(0.0, assumed.rate - 0.01))
+    return lower.upper(sample, losses["argmax"], delta) - upper["argmax"]
 
 
 def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[str, Losses]:

@@ -101,7 +101,11 @@ def reserved(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 LOOKS = "the order in which rows were looked up was drawn too; the bound holds at every look, whenever the looks end"
-AGAIN = "the rows of the second looks were drawn at random among those looked up, and the labels found there are right"
+FIXED = "all rows that were drawn were looked up, as many as were fixed beforehand"
+AGAIN = (
+    "the rows of the second looks were drawn at random among those looked up, and the labels found there are right, "
+    "which guards against wrong first looks alone: against no row left out, and no look that depends on an earlier one"
+)
 APART = 0.1  # share of the rows that determine what is doubtful; it makes the bound less than 1 % wider
 # Looks at a doubtful row for one at another. Where errors are as frequent in both groups, 2 makes the distance of the
 # bound from the error some 5 % larger, and 3 some 13 %; on CIFAR-10N three are hardly better than two.
@@ -145,7 +149,7 @@ class LookedUp:
             "the rows to look up were drawn at random, without regard to their right labels",
             "the labels that were looked up are right" if self.again is None else AGAIN,
         )
-        return (*clauses, LOOKS) if self.anytime else clauses
+        return (*clauses, LOOKS if self.anytime else FIXED)
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
         """Bound the mean loss against right labels by the looked-up rows; for errors, also use the other labels."""
@@ -162,6 +166,20 @@ class LookedUp:
             return _by_cells(sample, losses, delta)
         chosen = replace(sample, labels=sample.right[known], probs=sample.probs[known], right=None)
         return RightLabels().upper(chosen, Losses(losses.table[known], losses.beta), delta)
+
+
+def error_of_these(sample: Sample, losses: Losses, delta: float) -> float | None:
+    """Bound the share of errors among the rows that could be looked up; None if there is no bound but on future rows.
+
+    Args:
+        sample: the rows; the number of looks was fixed beforehand, and nobody looked twice.
+        losses: the errors of the classifier.
+        delta: probability with which the bound may be wrong.
+    """
+    right = sample.right
+    if right is None or (right == NOT_LOOKED_UP).all() or sample.again is not None or sample.looks is not None:
+        return None
+    return _by_cells(sample, losses, delta, future=False)
 
 
 def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
@@ -188,8 +206,8 @@ def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
     return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
 
 
-def _by_cells(sample: Sample, losses: Losses, delta: float) -> float:
-    """Bound an error rate by two groups of rows.
+def _by_cells(sample: Sample, losses: Losses, delta: float, *, future: bool = True) -> float:
+    """Bound an error rate by two groups of rows: of future rows, or of these rows, any of which could be looked up.
 
     The second group are rows that were looked up more often than others. If all had the same chance, its rows have a
     given label that disagrees with the classifier.
@@ -207,7 +225,8 @@ def _by_cells(sample: Sample, losses: Losses, delta: float) -> float:
     def both(of: IntArray) -> tuple[int, int]:
         return int((of == 0).sum()), int((of == 1).sum())
 
-    return stratified_upper(both(cells[known][wrong]), both(cells[known]), both(cells), delta, ratio=ratio)
+    counts = both(cells[known][wrong]), both(cells[known]), both(cells)
+    return stratified_upper(*counts, delta, ratio=ratio, future=future)
 
 
 def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[IntArray, IntArray]:

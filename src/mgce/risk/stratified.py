@@ -44,6 +44,7 @@ def stratified_upper(
     *,
     ratio: float | None = None,
     share: float | None = None,
+    future: bool = True,
 ) -> float:
     r"""Bound an error rate by rows with looked-up labels from two groups (cells), and by the sizes of the groups.
 
@@ -82,6 +83,8 @@ def stratified_upper(
             None if every row was as likely to be looked up as any other, so that Clopper and Pearson's bound holds.
         share: the share of rows that are looked up, in (0, 1], fixed beforehand. By default m / n. With `ratio` it
             determines r.
+        future: whether the bound is on the error rate of rows that are drawn in the same way. Otherwise it is on the
+            error rate of these rows themselves: then w is known, K_1 and K_2 are hypergeometric, and f is 1.
 
     Returns:
         The upper bound, in (0, 1].
@@ -105,6 +108,8 @@ def stratified_upper(
         _validation.check_number("ratio", ratio, 0, above=True)
     errors, looked_up, rows = _checked_counts(errors, looked_up, rows)
     m, n = sum(looked_up), sum(rows)
+    if not future:
+        return _Finite(errors, looked_up, rows, delta, (m / n, m / n), rows[0] / n, (0.0, 1.0)).upper(0.0)
     low, high = _weight_range(rows[0], n, FAR * delta / 2)
     edge = FEWEST / m if ratio is None else 0.0
     share, ratio = m / n if share is None else share, ratio or 1.0
@@ -155,7 +160,7 @@ class _Cells:
         settled = reached
         for _ in range(LEVELS):
             corner = [start + grid * h for start, grid, h in zip(starts, grids, width, strict=True)]
-            far = [np.minimum(1, low + h) for low, h in zip(corner, width, strict=True)]
+            far = [np.minimum(end, low + h) for low, h, end in zip(corner, width, ends, strict=True)]
             p = self._p_values(*corner)[own[0], own[1]]
             top = self._largest(p, own, corner, far)
             best = np.argpartition(-top, min(TRIED, top.size - 1))[:TRIED]
@@ -279,6 +284,33 @@ class _Cells:
         return _weight_ranges(self.rows[0], sum(self.rows), special.ndtr(-self._levels))
 
 
+class _Finite(_Cells):
+    """The same for the error rates among these rows, whose shares are known: errors are drawn without replacement."""
+
+    def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
+        """Return p_K for each pair of error rates, rounded up to numbers of errors."""
+        (m1, m2), (n1, n2) = self.looked_up, self.rows
+        x = np.flatnonzero(self.outcomes >= 0)
+        y = np.arange(int(self.outcomes.max()) + 1)
+        at_most = _hypergeometric(y, m2, n2, second).cumsum(1)
+        return np.asarray(_hypergeometric(x, m1, n1, first) @ at_most[:, self.outcomes[x]].T)
+
+    @cached_property
+    def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return for each cell the error rates that are possible at all, up to half a row above the largest."""
+        cells = zip(self.errors, self.looked_up, self.rows, strict=True)
+        first, second = ((k / max(1, n), (n - m + k + 0.5) / max(1, n)) for k, m, n in cells)
+        return first, second
+
+    def _largest(
+        self, p: FloatArray, own: list[IntArray], corner: list[FloatArray], far: list[FloatArray]
+    ) -> FloatArray:
+        """Return the largest error rate below the upper end of each rectangle that is not refuted."""
+        most = (_whole(x, n) if far is corner else np.ceil(x * n) - 1 for x, n in zip(far, self.rows, strict=True))
+        a, b = (x[place] for x, place in zip(most, own, strict=True))
+        return np.where(p > self.delta, (a + b) / sum(self.rows), 0.0)
+
+
 def _weight_bins(n: int) -> list[tuple[float, float, float]]:
     """Return weights of the first cell for which r is computed, each with the ends of the true weights it is for."""
     weights = WEIGHTS if n >= FEW_ROWS else (0.5,)
@@ -291,8 +323,28 @@ def _binomial(count: IntArray, m: int, p: FloatArray) -> FloatArray:
     """Return the probability of each count among m draws, for each success probability, shape (p, count)."""
     from scipy import special
 
-    log = special.gammaln(m + 1) - special.gammaln(count + 1) - special.gammaln(m - count + 1)
+    log = _log_choose(m, count)
     return np.asarray(np.exp(log + special.xlogy(count, p[:, None]) + special.xlog1py(m - count, -p[:, None])))
+
+
+def _hypergeometric(count: IntArray, m: int, n: int, p: FloatArray) -> FloatArray:
+    """Return the probability of each count among m of n rows, for each share of errors rounded up, (p, count)."""
+    errors = np.minimum(_whole(p, n), n)[:, None]
+    possible = (count <= errors) & (m - count <= n - errors)
+    wrong = np.where(possible, errors, count)  # where it is impossible, any number that the sums are defined for
+    log = _log_choose(wrong, count) + _log_choose(np.maximum(n - wrong, m - count), m - count)
+    return np.asarray(np.where(possible, np.exp(log - _log_choose(n, m)), 0.0))
+
+
+def _whole(p: FloatArray, n: int) -> FloatArray:
+    """Return the least number of rows that is a share of at least `p` of n, but for what rounding does to a product."""
+    return np.asarray(np.ceil(p * n - 1e-9))
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    from scipy import special
+
+    return special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
 
 
 def _variances(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -29,8 +29,8 @@ PAGE = Path(__file__).parents[4] / "docs" / "lab" / "certificates.md"
 BEGIN, END = "<!-- shared looks -->\n", "<!-- /shared looks -->\n"
 LOOKS, BLOCK, DELTA = (300, 100, 50, 1000), 20, 0.05
 KINDS = ("shared out", "Clopper-Pearson")
-MEANS = 100  # draws whose bounds are averaged; of further ones it is only asked whether the bound is false
-ROUGH = 0.02  # by which a bound is rounded up first: it takes a fifth of the time
+MEANS = 40  # draws whose bounds are averaged; of further ones it is only asked whether the bound is false
+ROUGH = 0.05  # by which a bound is rounded up first: it takes a fifth of the time
 
 
 def main() -> None:
