@@ -306,7 +306,8 @@ class _Finite(_Cells):
         self, p: FloatArray, own: list[IntArray], corner: list[FloatArray], far: list[FloatArray]
     ) -> FloatArray:
         """Return the largest error rate below the upper end of each rectangle that is not refuted."""
-        most = (_whole(x, n) if far is corner else np.ceil(x * n) - 1 for x, n in zip(far, self.rows, strict=True))
+        ends = (_whole(x, n) if far is corner else np.ceil(x * n) - 1 for x, n in zip(far, self.rows, strict=True))
+        most = [np.maximum(0, end) for end in ends]  # in a cell without rows, 0
         a, b = (x[place] for x, place in zip(most, own, strict=True))
         return np.where(p > self.delta, (a + b) / sum(self.rows), 0.0)
 
