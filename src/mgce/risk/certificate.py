@@ -366,7 +366,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
         noise_tested=finding.tested if request.stated.by_class else None,
         conditional=found if conditional else None,
         looked_up_again=assumed.again if isinstance(assumed, LookedUp) else None,
-        rows_error=error_of_these(sample, losses["argmax"], delta) if "argmax" in losses else None,
+        rows_error=error_of_these(sample, delta) if "argmax" in chosen else None,
         per_point=_per_point(sample, assumed, losses, share, upper) if conditional else None,
     )
 

@@ -163,23 +163,22 @@ class LookedUp:
         if sample.looks is not None:
             return _at_every_look(sample, losses, delta)
         if losses.binary:
-            return _by_cells(sample, losses, delta)
+            return _by_cells(sample, delta)
         chosen = replace(sample, labels=sample.right[known], probs=sample.probs[known], right=None)
         return RightLabels().upper(chosen, Losses(losses.table[known], losses.beta), delta)
 
 
-def error_of_these(sample: Sample, losses: Losses, delta: float) -> float | None:
-    """Bound the share of errors among the rows that could be looked up; None if there is no bound but on future rows.
+def error_of_these(sample: Sample, delta: float) -> float | None:
+    """Bound the share of argmax errors among the rows that could be looked up; None if there is no such bound.
 
     Args:
-        sample: the rows; the number of looks was fixed beforehand, and nobody looked twice.
-        losses: the errors of the classifier.
+        sample: the rows; there is a bound if the number of looks was fixed beforehand, and nobody looked twice.
         delta: probability with which the bound may be wrong.
     """
     right = sample.right
     if right is None or (right == NOT_LOOKED_UP).all() or sample.again is not None or sample.looks is not None:
         return None
-    return _by_cells(sample, losses, delta, future=False)
+    return _by_cells(sample, delta, future=False)
 
 
 def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
@@ -206,27 +205,35 @@ def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
     return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
 
 
-def _by_cells(sample: Sample, losses: Losses, delta: float, *, future: bool = True) -> float:
-    """Bound an error rate by two groups of rows: of future rows, or of these rows, any of which could be looked up.
+def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 0) -> float:
+    """Bound the argmax error by two groups of rows.
 
     The second group are rows that were looked up more often than others. If all had the same chance, its rows have a
     given label that disagrees with the classifier.
+
+    Args:
+        sample: the rows, some of which were looked up.
+        delta: probability with which the bound may be wrong.
+        future: whether it is on future rows, or on these rows.
+        more: number of further looks, which are taken to show errors as often as those before.
     """
-    assert sample.right is not None
-    known = sample.right != NOT_LOOKED_UP
-    cells, ratio = np.where(sample.own(losses.table, 1.0) > 0, 1, 0), None
+    right, guess = sample.right, sample.probs.argmax(1)
+    assert right is not None
+    known = right != NOT_LOOKED_UP
+    cells, ratio = np.where(guess == sample.labels, 0, 1), None
     if sample.looked_up_with is not None:
         chances = np.unique(sample.looked_up_with[sample.looked_up_with > 0])
         if chances.size == 2:
             cells, ratio = np.where(sample.looked_up_with == chances[1], 1, 0), float(chances[1] / chances[0])
         cells = np.where(sample.looked_up_with > 0, cells, -1)
-    wrong = Sample(sample.right[known], sample.probs[known]).own(losses.table[known], 1.0) > 0
-
-    def both(of: IntArray) -> tuple[int, int]:
-        return int((of == 0).sum()), int((of == 1).sum())
-
-    counts = both(cells[known][wrong]), both(cells[known]), both(cells)
-    return stratified_upper(*counts, delta, ratio=ratio, future=future)
+    n, m, k = (
+        np.bincount(cells[of & (cells >= 0)], minlength=2) for of in (cells >= 0, known, known & (right != guess))
+    )
+    scale = min(n.sum(), m.sum() + more) / m.sum()
+    looked_up = np.minimum(n, np.round(scale * m))
+    errors = np.minimum(looked_up, np.round(scale * k))
+    first, second, third = ((int(of[0]), int(of[1])) for of in (errors, looked_up, n))
+    return stratified_upper(first, second, third, delta, ratio=ratio, future=future)
 
 
 def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[IntArray, IntArray]:
@@ -400,26 +407,21 @@ def rows_to_check(
     return np.asarray(order[:enough], dtype=np.int64)
 
 
-def upper_after(target: Any, probs: Any, checked: Any, more: int, delta: float) -> float:
-    """Estimate the bound on argmax errors after `more` looks at random rows, if errors stay as frequent in both groups.
+def upper_after(target: Any, probs: Any, checked: Any, more: int, delta: float, checked_with: Any = None) -> float:
+    """Estimate the bound on argmax errors after `more` looks, if errors stay as frequent in both groups of rows.
 
     Args:
         target: given labels in 0..k-1, shape (n,).
         probs: the classifier's probabilities, shape (n, k).
-        checked: right labels of random rows, as in :func:`~mgce.certify`.
+        checked: right labels, as in :func:`~mgce.certify`.
         more: number of further looks.
         delta: probability with which the bound may be wrong.
+        checked_with: as in :func:`~mgce.certify`.
     """
     h = checked_probs(probs)
-    labels, guess = checked_target(target, *h.shape), h.argmax(1)
     right, rows = right_labels(checked, *h.shape)
-    cells, wrong = np.where(guess == labels, 0, 1), (guess != right)[rows]
-    scale = min(labels.size, rows.size + more) / rows.size
-    n, m, k = (np.bincount(own, minlength=2) for own in (cells, cells[rows], cells[rows][wrong]))
-    looked_up = np.minimum(n, np.round(scale * m)).astype(np.int64)
-    errors = np.minimum(looked_up, np.round(scale * k)).astype(np.int64)
-    first, second, third = ((int(of[0]), int(of[1])) for of in (errors, looked_up, n))
-    return stratified_upper(first, second, third, delta)
+    chance = chances(checked_with, rows, len(h))
+    return _by_cells(Sample(checked_target(target, *h.shape), h, None, right, chance), delta, more=more)
 
 
 def check_width(width: float) -> None:

@@ -500,8 +500,8 @@ def test_looks_that_are_shared_out_are_certified_by_their_chances_and_without_th
     bounds = []
     for table in (frame, frame.assign(label=np.where(np.isin(np.arange(600), rows), right, given))):
         table.to_csv(tmp_path / "p.csv", index=False)
-        code, _, errors = mgce(*call, "--share", "--checked", "d.csv")
-        assert code == 0, errors
+        code, output, errors = mgce(*call, "--share", "--checked", "d.csv")
+        assert code == 0 and "after 200 more looks." in " ".join(output.split()), errors
         bounds.append(json.loads((tmp_path / "c.json").read_text())["argmax_error"])
     counts = [[int(cell[part].sum()) for cell in (given == guess, given != guess)] for part in (rows, slice(None))]
     wrong = rows[guess[rows] != right[rows]]

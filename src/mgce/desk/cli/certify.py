@@ -152,8 +152,8 @@ def certify(
     plan = ""
     if certificate.looked_up is None and rows.groups is None:
         plan = _rows_to_check(rows.frame, predictions, looks, claim.delta)
-    elif certificate.argmax_error is not None and [*looks.files] == ["checked"] and not (looks.anytime or looks.share):
-        plan = _after_more_looks(predictions, options["checked"], certificate)
+    elif certificate.rows_error is not None:
+        plan = _after_more_looks(predictions, options, certificate)
     source = {"model": given.model.name, "table": given.rows_file.name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, given.by), "notes": notes})
     console = terminal(json_file, quiet)
@@ -181,14 +181,16 @@ def _rows_to_check(frame: pd.DataFrame, predictions: LabelledPredictions, looks:
     return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {n}"
 
 
-def _after_more_looks(predictions: LabelledPredictions, checked: Any, certificate: RiskCertificate) -> str:
+def _after_more_looks(predictions: LabelledPredictions, options: dict[str, Any], certificate: RiskCertificate) -> str:
     """Say how low the bound will be after more looks, if they find errors as often as those before."""
     alike = certificate.argmax_error == certificate.randomized_error  # one bound then serves for both
     delta = certificate.delta / (1 if certificate.randomized_error is None or alike else 2)
-    most = predictions.target.size - len(checked[0])
-    bounds = [(more, upper_after(predictions.target, predictions.probs, checked, more, delta)) for more in MORE]
-    said = ", ".join(f"{bound:.4f} after {more}" for more, bound in bounds if more <= most)
-    return said and f"If further random rows show errors as often, the bound will be about {said} more looks."
+    checked, chance = options["checked"], options.get("checked_with")
+    rows = predictions.target, predictions.probs, checked
+    most = (predictions.target.size if chance is None else np.count_nonzero(chance)) - len(checked[0])
+    bounds = [(more, upper_after(*rows, more, delta, chance)) for more in MORE if more <= most]
+    said = ", ".join(f"{bound:.4f} after {more}" for more, bound in bounds)
+    return said and f"If further rows of --to-check show errors as often, the bound will be about {said} more looks."
 
 
 def _certify_parts(
