@@ -180,11 +180,13 @@ class _Cells:
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
         """Return p_K: the probability, for each pair of error rates, of x and y errors with y at most `outcomes[x]`."""
-        m1, m2 = self.looked_up
         x = np.flatnonzero(self.outcomes >= 0)
-        y = np.arange(int(self.outcomes.max()) + 1)
-        at_most = _binomial(y, m2, second).cumsum(1)
-        return np.asarray(_binomial(x, m1, first) @ at_most[:, self.outcomes[x]].T)
+        at_most = self._likely(np.arange(int(self.outcomes.max()) + 1), 1, second).cumsum(1)
+        return np.asarray(self._likely(x, 0, first) @ at_most[:, self.outcomes[x]].T)
+
+    def _likely(self, count: IntArray, cell: int, rates: FloatArray) -> FloatArray:
+        """Return the probability of each number of errors in a cell, for each error rate, (rates, count)."""
+        return _binomial(count, self.looked_up[cell], rates)
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -287,13 +289,8 @@ class _Cells:
 class _Finite(_Cells):
     """The same for the error rates among these rows, whose shares are known: errors are drawn without replacement."""
 
-    def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return p_K for each pair of error rates, rounded up to numbers of errors."""
-        (m1, m2), (n1, n2) = self.looked_up, self.rows
-        x = np.flatnonzero(self.outcomes >= 0)
-        y = np.arange(int(self.outcomes.max()) + 1)
-        at_most = _hypergeometric(y, m2, n2, second).cumsum(1)
-        return np.asarray(_hypergeometric(x, m1, n1, first) @ at_most[:, self.outcomes[x]].T)
+    def _likely(self, count: IntArray, cell: int, rates: FloatArray) -> FloatArray:
+        return _hypergeometric(count, self.looked_up[cell], self.rows[cell], rates)
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:

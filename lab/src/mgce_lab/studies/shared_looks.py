@@ -20,7 +20,8 @@ from unittest import mock
 import numpy as np
 from scipy import stats
 
-from mgce.risk import certify, clopper_pearson_upper, share_looks, stratified
+from mgce.risk import clopper_pearson_upper, share_looks, stratified
+from mgce.risk.checking import upper_after
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.studies.cifar10n import HELD_OUT, LABELS, MODELS, command, world
 
@@ -84,8 +85,7 @@ def extend(cell: dict[str, Any], name: str, drawn_from: Any, m: int) -> None:
 def _bound(labels: Any, p: Any, checked: Any, chance: Any, rounded: float = stratified.TOLERANCE) -> float:
     """Return the bound from shared-out looks, rounded up by at most a share `rounded` of it."""
     with mock.patch.object(stratified, "TOLERANCE", rounded):
-        c = certify(labels, p, bounds=["argmax"], checked=checked, checked_with=chance)
-    return c.argmax_error or 0.0
+        return upper_after(labels, p, checked, 0, DELTA, chance)
 
 
 def significant(record: dict[str, Any]) -> int:
