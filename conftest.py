@@ -29,7 +29,7 @@ INTEGRATIONS = {
     "xgboost": ["xgboost"],
 }
 collect_ignore_glob = [
-    f"src/mgce/integrations/{name}.py"
+    f"src/mgce/integrations/{name}[./]*"
     for name, libraries in INTEGRATIONS.items()
     if any(importlib.util.find_spec(library) is None for library in libraries)
 ]

@@ -36,6 +36,42 @@ def described():
     return lines
 
 
+def unnamed(then, now, section):
+    """Return the names that changed between two descriptions, unless one entry of the changelog's section says what.
+
+    The entry has in its code the name, with the class where another class has a method of that name which did not
+    change, and each argument that came, went or has another kind or default.
+    """
+    before, after = ({line.partition("(")[0]: _parsed(line) for line in lines} for lines in (then, now))
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    gone_or_new = before.keys() ^ after.keys()
+    entries = [
+        set(re.findall(r"[A-Za-z_][\w.]*", " ".join(re.findall(r"`([^`]*)`", entry))))
+        for entry in re.split(r"\n(?=[-|])", section)
+    ]
+    missing = []
+    for name in sorted(name for name in changed if name.rpartition(".")[0] not in gone_or_new):
+        ends = {".".join(name.split(".")[i:]) for i in range(name.count(".") + 1)}
+        ends = {end for end in ends if not any(f".{one}".endswith(f".{end}") for one in after.keys() - changed)}
+        old, new = before.get(name, {}), after.get(name, {})
+        arguments = set() if name in gone_or_new else {one for one, _ in old.items() ^ new.items()}
+        if not any(ends & entry and arguments <= entry for entry in entries):
+            missing.append(name)
+    return missing
+
+
+def _parsed(line):
+    """Return of each argument its kind, its place if that has a meaning, and its default as text."""
+    text = re.sub(r"<[^<>]*>", "None", line.partition("(")[2])
+    given = ast.parse(f"lambda {text[:-1]}: 0", mode="eval").body.args
+    placed = [*given.posonlyargs, *given.args]
+    defaults = [None] * (len(placed) - len(given.defaults)) + given.defaults
+    found = [(one, number, value) for number, (one, value) in enumerate(zip(placed, defaults, strict=True))]
+    found += [(one, "by name", value) for one, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    found += [(one, "others", None) for one in (given.vararg, given.kwarg) if one]
+    return {one.arg: (kind, value and ast.unparse(value)) for one, kind, value in found}
+
+
 def _of_object(full):
     value = importlib.import_module("mgce")
     for part in full.split(".")[1:]:
@@ -71,8 +107,10 @@ def _shown(default):
 
 def _of_source(full):
     module, name = full.rsplit(".", 1)
-    tree = ast.parse((ROOT / "src" / module.replace(".", "/")).with_suffix(".py").read_text())
-    (node,) = [one for one in tree.body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name]
+    place = ROOT / "src" / module.replace(".", "/")
+    files = sorted(place.glob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    body = [one for file in files for one in ast.parse(file.read_text()).body]
+    (node,) = [one for one in body if isinstance(one, ast.ClassDef | ast.FunctionDef) and one.name == name]
     if isinstance(node, ast.FunctionDef):
         return [full + _of_arguments(node.args)]
     methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]

@@ -149,6 +149,7 @@ ROOMS = {
         "boosting cleanlab label_tools lightning onnx skorch transformers untied",
         "lightgbm xgboost",
     ),
+    "mgce.integrations.cleanlab": ("issues", "classification datalab multiannotator"),
     "mgce.desk.cli": (
         "env main shared_options",
         "group terminal",
