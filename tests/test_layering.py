@@ -74,7 +74,7 @@ ROOMS = {
     "mgce.metrics": ("binning bootstrap", "calibration streaming", "evaluation"),
     "mgce.noise": ("corruption transition",),
     "mgce.labels": (
-        "choosing confident mixture out_of_fold share",
+        "choosing confident mixture out_of_fold share sharpened",
         "annotators correction",
         "annotator_table doubtful independence kind shared_evidence",
         "consensus",

@@ -149,6 +149,18 @@ def test_clean_learning_finds_wrong_labels_and_leaves_them_out(given):
     assert list(theirs.find_label_issues(X, labels)) == list(table)
 
 
+def test_clean_learning_of_a_model_of_even_probabilities_finds_wrong_labels_too(given):
+    X, y, _, _ = given
+    rng = np.random.default_rng(0)
+    labels = np.where(rng.random(len(y)) < 0.05, (y + rng.integers(1, 10, len(y))) % 10, y)
+    cl = door.CleanLearning(LogisticRegression(C=0.01), seed=0)
+    found = cl.find_label_issues(X, labels)["is_label_issue"].to_numpy()
+    theirs = pytest.importorskip("cleanlab.classification").CleanLearning(LogisticRegression(C=0.01), seed=0)
+    listed = theirs.find_label_issues(X, labels)["is_label_issue"].to_numpy()
+    wrong = labels != y
+    assert wrong[found].sum() > wrong.sum() / 2 and wrong[found].mean() >= wrong[listed].mean()
+
+
 def test_clean_learning_takes_frames_and_names_of_classes(given):
     X, _, labels, probs = given
     names = np.array([f"digit {label}" for label in labels])

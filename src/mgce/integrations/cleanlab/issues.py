@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce._validation import check_choice, check_fraction, expected
+from mgce.estimators import suspects
 from mgce.labels.confident import confident_labels
 from mgce.labels.correction import correct
-from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
+from mgce.labels.doubtful import DoubtfulLabels
+from mgce.labels.sharpened import sharpened
 
 Array = NDArray[Any]
 _SCORES = ("self_confidence", "normalized_margin", "confidence_weighted_entropy")
@@ -147,7 +149,7 @@ def estimate_joint(labels: Any, pred_probs: Any) -> FloatArray:
     """
     probs, _, target = _read(labels, pred_probs)
     joint = np.zeros((probs.shape[1],) * 2)
-    np.add.at(joint, target, correct(probs, target).probs)
+    np.add.at(joint, target, correct(sharpened(probs, target), target).probs)
     return joint / len(target)
 
 
@@ -234,7 +236,7 @@ def _read(labels: Any, pred_probs: Any) -> tuple[FloatArray, Array, IntArray]:
 def judged(labels: Any, pred_probs: Any) -> DoubtfulLabels:
     """Return the labels as `find_suspects` judges them by probabilities."""
     probs, classes, target = _read(labels, pred_probs)
-    return doubtful_labels(probs, target, classes=classes)
+    return suspects.judged(probs, target, classes, "probs")
 
 
 def issue_table(found: DoubtfulLabels, score: str, mask: NDArray[np.bool_]) -> pd.DataFrame:
