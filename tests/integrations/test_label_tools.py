@@ -3,6 +3,7 @@
 import copy
 import csv
 import json
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -206,3 +207,51 @@ def test_what_cannot_be_read_or_told_apart_is_refused(suspects, tmp_path):
     pd.DataFrame({"a": [1]}).to_csv(tmp_path / "other.csv", index=False)
     with pytest.raises(ValueError, match="Expected `suspects` to be a file of suspects"):
         with_suggestions(DOCUMENTS["doccano"], "doccano", tmp_path / "other.csv")
+
+
+CVAT = """<?xml version="1.0" encoding="utf-8"?>
+<annotations>
+  <version>1.1</version>
+  <meta><task><id>5</id><mode>annotation</mode><labels>
+    <label><name>Negative</name><type>tag</type></label><label><name>Positive</name><type>tag</type></label>
+  </labels></task></meta>
+  <image id="1" name="a.jpg" width="4" height="3">
+    <tag label="Positive" source="manual"><attribute name="sure">yes</attribute></tag>
+  </image>
+  <image id="2" name="b.jpg" width="4" height="3">
+    <box label="Dog" source="manual" occluded="0" xtl="0" ytl="0" xbr="4" ybr="3" z_order="0"></box>
+    <tag label="Negative" source="manual"></tag>
+  </image>
+  <image id="3" name="c.jpg" width="4" height="3"><tag label="Positive" source="manual"></tag></image>
+  <image id="4" name="d.jpg" width="4" height="3"/>
+</annotations>"""
+
+
+def test_tags_of_cvat_go_out_and_come_back_to_the_same_xml(suspects, tmp_path):
+    root, written = ElementTree.fromstring(CVAT), ElementTree.canonicalize(CVAT)
+    rows = rows_of_tasks(root, "cvat")
+    assert rows["label"].tolist()[:3] == ["Positive", "Negative", "Positive"] and rows["label"].isna()[3]
+    assert rows["task"].tolist() == ["1", "2", "3", "4"] and rows["name"].tolist()[0] == "a.jpg"
+    out = with_suggestions(root, "cvat", suspects)
+    assert [tag.attrib for tag in out.iter("tag")][:2] == [
+        {"label": "Negative", "source": "manual", "mgce": "Positive"},
+        {"label": "Positive", "source": "manual", "mgce": "Negative"},
+    ]
+    assert ElementTree.canonicalize(ElementTree.tostring(root)) == written
+    assert ElementTree.canonicalize(ElementTree.tostring(without_suggestions(out, "cvat"))) == written
+    first = with_suggestions(root, "cvat", suspects, most=1)
+    assert rows_of_tasks(first, "cvat")["task"].tolist() == ["2"] and first.find("meta") is not None
+    path = tmp_path / "people.decisions.csv"
+    assert decisions_of_tasks(out, "cvat", suspects, path) == 3
+    assert [one["decision"] for one in csv.DictReader(path.read_text().splitlines())] == [
+        *("suggestion", "suggestion", "keep")
+    ]
+
+
+@pytest.mark.parametrize("document", [[], CVAT, ElementTree.fromstring("<x/>")], ids=["list", "text", "element"])
+def test_what_is_no_export_of_cvat_is_refused(document):
+    with pytest.raises(ValueError, match="Expected `document` to be the root of CVAT for images"):
+        rows_of_tasks(document, "cvat")
+    twice = CVAT.replace('<tag label="Negative"', '<tag label="Other"/><tag label="Negative"')
+    with pytest.raises(ValueError, match="one label of each annotator"):
+        rows_of_tasks(ElementTree.fromstring(twice), "cvat")

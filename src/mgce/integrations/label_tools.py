@@ -1,4 +1,4 @@
-"""Exchange labels with Label Studio, Argilla, doccano and COCO files: rows in, suggestions out, decisions back."""
+"""Exchange labels with Label Studio, Argilla, doccano, CVAT and COCO files: rows, suggestions and decisions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ DECISION = (
     *("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability"),
     *("suggested", "note"),
 )
-Task = dict[str, Any]
+Task = Any  # a dict, or an element of CVAT's XML
 
 
 def rows_of_tasks(document: Any, tool: str, *, question: str | None = None) -> pd.DataFrame:
@@ -29,8 +30,8 @@ def rows_of_tasks(document: Any, tool: str, *, question: str | None = None) -> p
 
     Args:
         document: the export of a tool, as parsed JSON: a list of tasks or records, of the lines of a JSONL file, or the
-            object of a COCO file.
-        tool: `"label-studio"`, `"argilla"`, `"doccano"` or `"coco"`.
+            object of a COCO file. Of CVAT, the root of "CVAT for images" as `xml.etree.ElementTree` parses it.
+        tool: `"label-studio"`, `"argilla"`, `"doccano"`, `"cvat"` or `"coco"`.
         question: the name of the question, if tasks have several: `from_name` in Label Studio.
 
     Returns:
@@ -60,8 +61,8 @@ def with_suggestions(
 ) -> Any:
     """Return a document in which each suspect label has a suggestion; all other fields are as they were.
 
-    Label Studio gets a prediction, and Argilla a suggestion. doccano and COCO files have neither: there the suggested
-    label takes the place of the given one, which a field `mgce` keeps.
+    Label Studio gets a prediction, and Argilla a suggestion. doccano, CVAT and COCO files have neither: there the
+    suggested label takes the place of the given one, which a field or an attribute `mgce` keeps.
 
     Args:
         document: as for :func:`rows_of_tasks`.
@@ -156,8 +157,8 @@ def _tool(name: str) -> _Tool:
 
 def _named(document: Any, tool: str) -> Iterator[tuple[str, Task]]:
     """Yield each task with its name: its id, or else its number."""
-    tasks = _images(document) if tool == "coco" else document
-    if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+    tasks = _images(document) if tool == "coco" else _image_elements(document) if tool == "cvat" else document
+    if not isinstance(tasks, list) or not all(isinstance(task, dict | Element) for task in tasks):
         raise ValueError(expected("document", f"an export of {tool}, parsed", type(document).__name__))
     seen = set()
     for number, task in enumerate(tasks):
@@ -291,7 +292,7 @@ def _doccano_retract(task: Task) -> None:
             task[before["field"]] = before["given"]
 
 
-# COCO: images, categories, and annotations that join them. CVAT and others write such files.
+# COCO: images, categories, and annotations that join them. Many tools write such files.
 
 
 def _images(document: Any) -> list[Task]:
@@ -330,6 +331,35 @@ def _coco_only(document: Task, tasks: list[Task]) -> Task:
     return {**document, "images": images, "annotations": annotations}
 
 
+# CVAT: its own XML, the only format in which it exports tags, which are classes of whole images.
+
+
+def _image_elements(document: Any) -> list[Element]:
+    if not isinstance(document, Element) or document.tag != "annotations":
+        raise ValueError(expected("document", "the root of CVAT for images", type(document).__name__))
+    return document.findall("image")
+
+
+def _cvat_labels(task: Element, question: str | None) -> list[tuple[str, str]]:
+    labels = [tag.attrib["label"] for tag in task.findall("tag")]
+    return [("", _one(labels, task.get("id")))] if labels else []
+
+
+def _cvat_suggest(task: Element, pattern: Any, label: str, score: float) -> None:
+    for tag in task.findall("tag"):
+        tag.attrib.update({AGENT: tag.attrib["label"], "label": label})
+
+
+def _cvat_retract(task: Element) -> None:
+    for tag in task.findall(f"tag[@{AGENT}]"):
+        tag.set("label", tag.attrib.pop(AGENT))
+
+
+def _cvat_only(document: Element, tasks: list[Element]) -> Element:
+    document[:] = [*(part for part in document if part.tag != "image"), *tasks]
+    return document
+
+
 def _list_only(document: Any, tasks: list[Task]) -> list[Task]:
     return tasks
 
@@ -362,6 +392,14 @@ _TOOLS = {
         _doccano_suggest,
         _doccano_retract,
         _list_only,
+    ),
+    "cvat": _Tool(
+        _cvat_labels,
+        lambda task: {name: value for name, value in task.attrib.items() if name != "id"},
+        _nothing,
+        _cvat_suggest,
+        _cvat_retract,
+        _cvat_only,
     ),
     "coco": _Tool(
         _coco_labels,
