@@ -1,6 +1,7 @@
 """Training: it can be stopped, its optimiser is Muon's, its files are whole."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -53,9 +54,10 @@ def test_a_run_that_was_stopped_ends_in_the_same_bits(tmp_path, monkeypatch):
         assert torch.equal(one, other)
 
 
-def test_a_step_lowers_the_loss_of_its_batch():
+@pytest.mark.parametrize("beta", [math.inf, 1.4])
+def test_a_step_lowers_the_loss_of_its_batch(beta):
     torch.manual_seed(0)
-    model = TableModel(Sizes(**SIZES))
+    model = TableModel(Sizes(**SIZES, beta=beta))
     generator = torch.Generator().manual_seed(0)
     tables = train.draw_tables(8, train.Shape(40, 20, 4), generator)
     batch = train.batch_of(tables, generator, torch.float32)
@@ -66,6 +68,18 @@ def test_a_step_lowers_the_loss_of_its_batch():
     for _ in range(15):
         last = step(batch).sum().item()
     assert last < first - 0.05
+
+
+@pytest.mark.parametrize("beta", [math.inf, 1.4])
+def test_probabilities_are_those_by_which_the_loss_has_its_gradient(beta):
+    model = TableModel(Sizes(**SIZES, beta=beta))
+    logits, right = torch.randn(1, 6, 10).double(), torch.randint(4, (1, 6))
+    logits[..., 4:] = -torch.inf
+    logits.requires_grad_()
+    model.forward = lambda *others: (logits, logits)
+    train.losses(model, train.Batch(None, None, right, right.repeat(1, 2), None)).sum().backward()
+    wanted = 2 / 6 * (model.probabilities(logits.detach()) - torch.nn.functional.one_hot(right, 10))
+    torch.testing.assert_close(logits.grad, wanted)
 
 
 def test_every_parameter_has_one_optimiser():
@@ -83,11 +97,12 @@ def test_updates_are_nearly_orthogonal(size):
 
 
 def test_weights_come_back_in_half_precision_and_only_whole(tmp_path):
-    model = TableModel(Sizes(**SIZES))
+    model = TableModel(Sizes(**SIZES, beta=1.4))
     path = tmp_path / "weights.npz"
     train.write_weights(model, path)
     for name, value in train.read_weights(path).state_dict().items():
         assert torch.equal(value, model.state_dict()[name].half().float())
+    assert train.read_weights(path).sizes == model.sizes
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ValueError, match="checksum"):
         train.read_weights(path)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from mgce.functional import worst_case_probs
 from mgce_lab.table_model.prior import MAX_CLASSES
 
 GROUP = 2
@@ -27,7 +28,7 @@ MOST_COLUMNS = 40  # as wide as tables of training were
 
 @dataclass(frozen=True)
 class Sizes:
-    """Widths are multiples of 32, the width of a head."""
+    """Widths are multiples of 32, the width of a head; `beta` is that of the loss, inf for cross-entropy."""
 
     cell: int = 96
     cell_blocks: int = 3
@@ -35,6 +36,7 @@ class Sizes:
     row_blocks: int = 4
     thinking: int = 16
     votes: int = 4
+    beta: float = math.inf
 
 
 def describe(x: Tensor, is_categorical: Tensor, context: int) -> Tensor:
@@ -183,6 +185,12 @@ class TableModel(nn.Module):
             row = _thought(_rows(row, w, 0, keys, scale), w)
         return self._logits(_norm(row[:, s.thinking :]), given, n_classes)
 
+    def probabilities(self, logits: Tensor) -> Tensor:
+        """Return what the loss takes logits for: softmax, or MGCE's p."""
+        if self.sizes.beta == math.inf:
+            return logits.softmax(-1)
+        return worst_case_probs(logits, beta=self.sizes.beta, dim=-1)
+
     def _tokens(self, cells: Tensor, given: Tensor, names: Tensor) -> Tensor:
         dtype = cells.dtype
         tables, groups, rows, _ = cells.shape
@@ -245,6 +253,6 @@ def predict(
         cells = grouped(describe(x[None, :, columns].float(), is_categorical[None, columns], context))
         names = torch.randn(1, cells.shape[1], NAME_SIZE, generator=generator)
         logits = torch.cat(model(cells, classes[given][None], torch.tensor([n_classes]), names), 1)[0]
-        total += logits[:, classes].softmax(-1)
+        total += model.probabilities(logits[:, classes])
     total /= bags
     return total[:context], total[context:]

@@ -12,6 +12,7 @@ import json
 import math
 import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +21,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mgce.functional import mgce_loss
 from mgce_lab.table_model.model import NAME_SIZE, Sizes, TableModel, describe, grouped
 from mgce_lab.table_model.prior import NOISES, Shape, Tables, draw_tables
 
 MUON = ("qkv", "out", "up", "down", "row_in", "vote_in", "head")  # the last parts of names; Adam takes the others
 MUON_RATE, ADAM_RATE = 0.02, 0.003
+LEAST = 1e-4  # probabilities in log-losses: MGCE's p can be zero
 WARM_UP, DECAY_FROM = 0.02, 0.5  # shares of the plan
 VALIDATION = 20_000_000  # seed of tables that are never trained on
 
@@ -89,11 +92,12 @@ def batch_of(tables: Tables, generator: torch.Generator, dtype: torch.dtype) -> 
 
 
 def losses(model: TableModel, batch: Batch) -> Tensor:
-    """Return the cross-entropies of context rows and of new rows on right labels."""
+    """Return the losses of context rows and of new rows on right labels."""
     context, new = model(batch.cells, batch.given, batch.n_classes, batch.names)
     n = batch.given.shape[1]
     parts = ((context, batch.right[:, :n]), (new, batch.right[:, n:]))
-    return torch.stack([F.cross_entropy(logits.flatten(0, 1), right.flatten()) for logits, right in parts])
+    loss = F.cross_entropy if model.sizes.beta == math.inf else partial(mgce_loss, beta=model.sizes.beta)
+    return torch.stack([loss(logits.flatten(0, 1), right.flatten()) for logits, right in parts])
 
 
 class Optimiser:
@@ -311,7 +315,7 @@ class Training:
             batch = batch_of(tables, generator, self.dtype)
             context, new = self.model(batch.cells, batch.given, batch.n_classes, batch.names)
             record = {"step": self.step, "tables": self.seen, "s": round(self.elapsed(), 1), "valid": list(shape)}
-            record |= scores(context, new, tables)
+            record |= scores(self.model.probabilities(context), self.model.probabilities(new), tables)
             self.curve.append(record)
             self.say(json.dumps(record))
 
@@ -352,17 +356,22 @@ class Training:
             file.write(line + "\n")
 
 
-def scores(context: Tensor, new: Tensor, tables: Tables) -> dict[str, float]:
-    """Return losses, accuracies, and the average precision of finding wrong labels, as means over tables."""
+def scores(p: Tensor, new: Tensor, tables: Tables) -> dict[str, float]:
+    """Return log-losses, accuracies, and the average precision of finding wrong labels, as means over tables.
+
+    Args:
+        p: Probabilities of the context rows.
+        new: Probabilities of the new rows.
+        tables: The tables.
+    """
     n = tables.given.shape[1]
     right = tables.right
-    p = context.softmax(-1)
     p_wrong = 1 - p.gather(2, tables.given[..., None])[..., 0]
     is_wrong = tables.given != right[:, :n]
     noisy = is_wrong.float().mean(1) > 0.02
     result = {
-        "new": F.cross_entropy(new.flatten(0, 1), right[:, n:].flatten()).item(),
-        "context": F.cross_entropy(context.flatten(0, 1), right[:, :n].flatten()).item(),
+        "new": F.nll_loss(new.clamp(LEAST).log().flatten(0, 1), right[:, n:].flatten()).item(),
+        "context": F.nll_loss(p.clamp(LEAST).log().flatten(0, 1), right[:, :n].flatten()).item(),
         "accuracy": (new.argmax(-1) == right[:, n:]).float().mean().item(),
         "corrected": (p.argmax(-1) == right[:, :n]).float().mean().item(),
         "given": (~is_wrong).float().mean().item(),
