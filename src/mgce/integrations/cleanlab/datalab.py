@@ -89,7 +89,7 @@ class Datalab:
         """Return what is known of the labels, by cleanlab's names."""
         table = self.get_issues(_LABEL)
         mean, summary = table["label_score"].mean(), health_summary(self.labels, self._found.probs)
-        info = {"num_label_issues": int(table["is_label_issue"].sum()), "average_label_quality": mean}
+        info: dict[str, Any] = {"num_label_issues": int(table["is_label_issue"].sum()), "average_label_quality": mean}
         info |= {name: table[name].to_numpy() for name in ("given_label", "predicted_label")}
         info |= {name: summary[name] for name in ("classes_by_label_quality", "overlapping_classes")}
         check_choice("issue_name", issue_name, (None, _LABEL))

@@ -145,7 +145,9 @@ def _annotations(labels: Any) -> pd.DataFrame:
 
 def _cells(frame: pd.DataFrame) -> Array:
     """Return the labels as Python objects, and None for no label, shape (n, m)."""
-    return np.asarray(frame.to_numpy(dtype=object, na_value=None))
+    cells = frame.to_numpy(dtype=object, copy=True)
+    cells[frame.isna().to_numpy()] = None
+    return cells
 
 
 def _with_classes(frame: pd.DataFrame, pred_probs: Any) -> tuple[FloatArray | None, Array]:
