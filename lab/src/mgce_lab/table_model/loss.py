@@ -1,14 +1,13 @@
 """MGCE beside cross-entropy as the loss of the transformer: `python -m mgce_lab.table_model.loss FOLDER FOLDER`.
 
 The folders are of `mgce_lab.table_model.train`, from one seed and with one plan. Both models are measured on the same
-made tables, which neither has seen. `results/table-model/loss.json` gets the figures and the curves.
+made tables, which neither has seen. `results/table-model/loss.jsonl` gets the figures and the curves.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from mgce_lab.table_model.measure import interval
 from mgce_lab.table_model.prior import Shape, draw_tables
 from mgce_lab.table_model.train import LEAST, VALIDATION, average_precision, batch_of, read_weights
 
-RESULTS = Path("results/table-model/loss.json")
+RESULTS = Path("results/table-model/loss.jsonl")
 SHAPES, TABLES, AT_ONCE = (Shape(96, 32, 4), Shape(96, 32, 6)), 256, 32
 
 
@@ -31,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     runs = [_run(folder) for folder in options.folders]
-    RESULTS.write_text(json.dumps(runs, indent=1) + "\n")
+    RESULTS.write_text("".join(json.dumps(run) + "\n" for run in runs))
     print(render(runs), end="")
 
 
@@ -41,7 +40,7 @@ def _run(folder: Path) -> dict[str, Any]:
     model = read_weights(folder / "weights.npz")
     by_table = {name: [round(float(value), 5) for value in values] for name, values in _by_table(model).items()}
     parameters = sum(p.numel() for p in model.parameters())
-    return {"beta": model.sizes.beta, "parameters": parameters, "curve": valid, "by_table": by_table}
+    return {"beta": f"{model.sizes.beta:g}", "parameters": parameters, "curve": valid, "by_table": by_table}
 
 
 @torch.no_grad()
@@ -74,7 +73,7 @@ def render(runs: list[dict[str, Any]]) -> str:
     rows = []
     for run in runs:
         means = {name: np.nanmean(values) for name, values in run["by_table"].items()}
-        name = "cross-entropy" if run["beta"] == math.inf else f"MGCE, beta {run['beta']:g}"
+        name = "cross-entropy" if run["beta"] == "inf" else f"MGCE, beta {run['beta']}"
         rows.append([name, f"{100 * means['accuracy']:.1f}", f"{means['log_loss']:.3f}", f"{100 * means['ap']:.1f}"])
     first, second = (run["by_table"] for run in runs)
     line = ["difference"]

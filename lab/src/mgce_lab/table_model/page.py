@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def parts() -> dict[str, str]:
         "tables": real_tables(read(TABLES)),
         "cases": cases.render(read(cases.RESULTS)),
         "costs": costs.render(read(costs.RESULTS)),
-        "loss": loss.render(json.loads(loss.RESULTS.read_text())),
+        "loss": loss.render(read(loss.RESULTS)),
     }
 
 
