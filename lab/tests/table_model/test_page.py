@@ -7,23 +7,10 @@ import pytest
 
 pytest.importorskip("cleanlab")  # the suite needs it
 
-from mgce_lab.table_model import cases, costs, loss, page
+from mgce_lab.table_model import cases, costs, loss
 from mgce_lab.table_model.measure import read
 from mgce_lab.table_model.model import Sizes, TableModel
 from mgce_lab.table_model.train import write_weights
-
-
-def test_the_first_of_real_tables_is_the_best_of_its_ranks():
-    cells = [("a", "pair", 0.4, 300, 0), ("b", "pair", 0.4, 300, 0)]
-    methods = list(page.METHODS)
-    records = [
-        {"cell": cell, "method": method, "accuracy": 0.9 - 0.1 * place, "log_loss": 1, "ap": 0.5, "seconds": 2}
-        for cell in cells
-        for place, method in enumerate(methods)
-    ]
-    lines = page.real_tables(records).splitlines()[2:]
-    assert [line.split("|")[3].strip() for line in lines] == ["1.00", "2.00", "3.00", "4.00"]
-    assert "+10.0 (+10.0 to +10.0)" in lines[1]
 
 
 def test_a_run_is_measured_on_made_tables_by_its_own_probabilities(tmp_path, monkeypatch):

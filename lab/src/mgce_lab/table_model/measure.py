@@ -27,6 +27,7 @@ from sklearn.svm import SVC
 from mgce import noise
 from mgce.desk.files import preprocessor
 from mgce_lab.data import load
+from mgce_lab.engine.markdown import table
 from mgce_lab.suite.cells import Cell
 from mgce_lab.suite.noises import near_boundary
 from mgce_lab.table_model.model import predict
@@ -201,14 +202,14 @@ def measure(options: argparse.Namespace) -> None:
     done = {(*r["cell"], r["method"]) for r in read(path)}
     methods = [*OTHERS, *(named(w, options.bags) for w in options.weights)]
     for seed in range(options.seeds):
-        for table in options.tables:
+        for name in options.tables:
             data = None
             for kind, rate in NOISES:
-                cell = (table, kind, rate, options.rows, seed)
+                cell = (name, kind, rate, options.rows, seed)
                 left = [method for method in methods if (*cell, method) not in done]
                 if not left:
                     continue
-                data = data or split_of(table, options.rows, seed, options.keel)
+                data = data or split_of(name, options.rows, seed, options.keel)
                 n_classes = len(np.unique(data.right))
                 if kind == "pair" and n_classes == 2:
                     continue
@@ -247,41 +248,34 @@ def interval(differences: Any) -> tuple[float, float, float]:
     return float(np.mean(differences)), *map(float, np.quantile(means, [0.025, 0.975]))
 
 
-def page(results: list[dict[str, Any]]) -> str:
-    """Return the table: means by noise, ranks, and differences to each method with intervals over tables."""
-    frame = pd.DataFrame(
-        [dict(zip(("table", "kind", "rate", "rows", "seed"), r["cell"], strict=True)) | r for r in results]
-    )
-    frame = frame.drop(columns="cell")
-    cells = ["table", "kind", "rate", "rows", "seed"]
-    whole = frame.groupby(cells)["method"].transform("nunique") == frame["method"].nunique()
-    frame = frame[whole]
-    frame["rank"] = frame.groupby(cells)["accuracy"].rank(ascending=False)
-    lines = []
-    for rows, part in frame.groupby("rows"):
-        n_cells = part.groupby(cells).ngroups
-        lines.append(f"{rows} training rows, {part['table'].nunique()} tables, {n_cells} cells")
-        for metric in ("accuracy", "log_loss", "ap", "corrected", "rank", "seconds"):
-            lines.append(metric)
-            columns = ["kind", "rate"]
-            lines.append(part.pivot_table(index="method", columns=columns, values=metric).round(3).to_string())
-        noisy = part[part["rate"] > 0]
-        lines.append("Noisy cells: mean rank " + str(noisy.groupby("method")["rank"].mean().round(2).to_dict()))
-        ours = [method for method in part["method"].unique() if method.startswith("transformer")]
-        for ours_method in ours:
-            lines += [
-                _differences(ours_method, other, noisy) for other in part["method"].unique() if other != ours_method
-            ]
-    return "\n".join(lines)
+def render(records: list[dict[str, Any]], names: dict[str, str] | None = None) -> str:
+    """Return means and ranks in cells with wrong labels that have every method, and differences to the transformer.
 
-
-def _differences(ours: str, other: str, noisy: pd.DataFrame) -> str:
-    parts = []
-    for metric in ("accuracy", "log_loss", "ap"):
-        by_table = noisy.pivot_table(index="table", columns="method", values=metric)
-        mean, lower, upper = interval((by_table[ours] - by_table[other]).dropna().to_numpy())
-        parts.append(f"{metric} {mean:+.3f} [{lower:+.3f}, {upper:+.3f}]")
-    return f"{ours} minus {other}: " + ", ".join(parts)
+    Args:
+        records: The results.
+        names: The methods to show, the transformer first, with their names in the table; None for all methods.
+    """
+    cell = ("table", "kind", "rate", "rows", "seed")
+    frame = pd.DataFrame([dict(zip(cell, r["cell"], strict=True)) | r for r in records]).drop(columns="cell")
+    if names is None:
+        methods = sorted(frame["method"].unique(), key=lambda method: not method.startswith("transformer"))
+        names = {method: method for method in methods}
+    frame = frame[frame["method"].isin(names) & (frame["rate"] > 0)]
+    frame = frame[frame.groupby([*cell])["method"].transform("nunique") == len(names)].copy()
+    frame["rank"] = frame.groupby([*cell])["accuracy"].rank(ascending=False)
+    rows, ours = [], next(iter(names))
+    for method, name in names.items():
+        mean = frame[frame["method"] == method].mean(numeric_only=True)
+        line = [f"{100 * mean['accuracy']:.1f}", f"{mean['rank']:.2f}", f"{mean['log_loss']:.3f}"]
+        line += [f"{100 * mean['ap']:.1f}", f"{mean['seconds']:.1f}"]
+        for metric in ("accuracy", "ap"):
+            by_table = frame.pivot_table(index="table", columns="method", values=metric)
+            more, lower, upper = interval((100 * (by_table[ours] - by_table[method])).dropna().to_numpy())
+            line.append("" if method == ours else f"{more:+.1f} ({lower:+.1f} to {upper:+.1f})")
+        rows.append([name, *line])
+    heads = ["accuracy", "mean rank", "log-loss", "AP", "seconds", "transformer's accuracy more", "its AP more"]
+    count = f"{frame['table'].nunique()} tables, {frame.groupby([*cell]).ngroups} cells"
+    return table([count, *heads], rows) + "\n"
 
 
 def main() -> None:
@@ -298,7 +292,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of classes too rare for the folds, and of solvers that did not converge
     torch.set_num_threads(1)
     measure(options)
-    print(page(read(options.results)))
+    print(render(read(options.results)))
 
 
 if __name__ == "__main__":

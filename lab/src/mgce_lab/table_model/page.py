@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.engine.picture import AMBER, BLUE, GREEN, Line, lines
 from mgce_lab.table_model import cases, costs, loss
-from mgce_lab.table_model.measure import interval, read
+from mgce_lab.table_model.measure import read, render
 
 PAGE, PICTURE = Path("docs/lab/table-model.md"), Path("docs/images/table-model-curves.svg")
 CURVES, TABLES = Path("results/table-model/curves.jsonl"), Path("results/table-model/tables.jsonl")
@@ -42,7 +41,7 @@ def parts() -> dict[str, str]:
     return {
         "suspects": suspects(SUITE.read_text()),
         "stages": stages(read(CURVES)),
-        "tables": real_tables(read(TABLES)),
+        "tables": render(read(TABLES), METHODS),
         "cases": cases.render(read(cases.RESULTS)),
         "costs": costs.render(read(costs.RESULTS)),
         "loss": loss.render(read(loss.RESULTS)),
@@ -65,27 +64,6 @@ def stages(curve: list[dict[str, Any]]) -> str:
         figures = [f"{one['new']:.3f}", f"{100 * one['accuracy']:.1f}", f"{100 * one['ap']:.1f}"]
         rows.append([f"{stage}: {context} x {columns}", f"{one['tables']:,}", *figures])
     return table(["stage, rows x columns", "tables seen", "log-loss", "accuracy", "average precision"], rows) + "\n"
-
-
-def real_tables(records: list[dict[str, Any]]) -> str:
-    """Return means and ranks on real tables with wrong labels, and the differences to each other method."""
-    names = ("table", "kind", "rate", "rows", "seed")
-    frame = pd.DataFrame([dict(zip(names, r["cell"], strict=True)) | r for r in records]).drop(columns="cell")
-    frame = frame[frame["method"].isin(METHODS) & (frame["rate"] > 0)].copy()
-    frame["rank"] = frame.groupby(list(names))["accuracy"].rank(ascending=False)
-    rows = []
-    for method, name in METHODS.items():
-        own = frame[frame["method"] == method]
-        line = [f"{100 * own['accuracy'].mean():.1f}", f"{own['rank'].mean():.2f}", f"{own['log_loss'].mean():.3f}"]
-        line += [f"{100 * own['ap'].mean():.1f}", f"{own['seconds'].mean():.1f}"]
-        for metric in ("accuracy", "ap"):
-            by_table = frame.pivot_table(index="table", columns="method", values=metric)
-            ours = 100 * (by_table[next(iter(METHODS))] - by_table[method])
-            mean, lower, upper = interval(ours.dropna().to_numpy())
-            line.append("" if name == "transformer" else f"{mean:+.1f} ({lower:+.1f} to {upper:+.1f})")
-        rows.append([name, *line])
-    heads = ["accuracy", "mean rank", "log-loss", "AP", "seconds", "transformer's accuracy more", "its AP more"]
-    return table(["", *heads], rows) + "\n"
 
 
 def picture(curve: list[dict[str, Any]]) -> str:
