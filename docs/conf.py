@@ -1,6 +1,7 @@
 """Sphinx configuration: `.ci/docs` builds the site with it, and runs the examples."""
 
 import ast
+import importlib.metadata
 import importlib.util
 import sys
 import urllib.request
@@ -41,15 +42,25 @@ exclude_patterns = ["_build"]
 templates_path = ["_templates"]
 html_math_renderer = "mathml"
 default_role = "code"  # a single backtick is code, not emphasis
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+
+# The address of the repository, once `pyproject.toml` states one.
+_URLS = dict(pair.split(", ", 1) for pair in importlib.metadata.metadata("mgce").get_all("Project-URL") or [])
+_REPOSITORY = next((_URLS[name] for name in ("Repository", "Source", "Homepage") if name in _URLS), None)
 
 html_theme = "pydata_sphinx_theme"
 html_title = "mgce"
 html_static_path = ["_static"]
+html_favicon = "_static/logo.svg"
 html_css_files = ["site.css"]
 html_theme_options = {
-    "logo": {"text": f"mgce {release}"},
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": f"mgce {release}"},
+    "icon_links": [
+        {"name": "Repository", "url": url, "icon": "fa-solid fa-code-branch"}
+        for url in (_REPOSITORY,)
+        if url is not None
+    ],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,

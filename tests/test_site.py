@@ -76,7 +76,26 @@ def test_the_changelog_is_on_the_site_and_the_version_in_its_header():
     assert "{include} ../CHANGELOG.md" in (DOCS / "changelog.md").read_text()
     (tree,) = re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / "index.md").read_text(), re.DOTALL)
     assert "changelog" in tree.split()
-    assert '"logo": {"text": f"mgce {release}"}' in CONF and "release = version = mgce.__version__" in CONF
+    assert '"text": f"mgce {release}"}' in CONF and "release = version = mgce.__version__" in CONF
+
+
+def test_the_first_page_shows_what_comes_out_and_which_command_to_type():
+    assert {"report.png", "review.png", "which-command.svg"} <= {file.name for file, _ in pictures(DOCS / "index.md")}
+    drawn = re.findall(r">(mgce \w+)</text>", (DOCS / "images/which-command.svg").read_text())
+    listed = re.findall(r"^\|.*\| \[`(mgce \w+)`\]", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    assert sorted(drawn) == sorted({*listed} - {"mgce env"})  # prints versions, and answers no question on data
+
+
+def test_the_site_has_a_logo_and_leads_to_the_repository_once_it_has_an_address():
+    files = re.findall(r'"(_static/\S+\.svg)"', CONF)
+    assert len(files) == 3 and all((DOCS / file).is_file() for file in files)  # light, dark, and of the tab
+    assert '"icon_links"' in CONF and "Project-URL" in CONF
+
+
+@pytest.mark.parametrize("word", ["header", "sheets", "spellings", "exit codes"])
+def test_a_heading_answers_what_people_search_for(word):
+    text = "".join(path.read_text(encoding="utf-8") for path in PAGES if path.stem != "changelog")
+    assert re.search(rf"^##+ .*\b{word}\b", text, re.MULTILINE | re.IGNORECASE)
 
 
 def test_code_has_copy_buttons():
