@@ -1,14 +1,20 @@
 """The script of the review page: what a press of a key decides, in a browser."""
 
 import csv
+import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import betaln, xlogy
 
 from mgce._text import spreadsheet_cell
 from mgce.desk.review.decision_file import read_decisions
 from mgce.desk.review.sheet import DIGITS, LETTERS, Shown, class_keys, sheet, sheet_id
 from mgce.desk.review.suspect_file import Suspect
+
+PNG = b"\x89PNG\r\n\x1a\n"  # which is enough to be taken for a picture
 
 
 def suspect(row, given, suggested, *, alternative=None):
@@ -38,9 +44,9 @@ def opened(browser, tmp_path):
     """Open the page of some rows; give the page, and a function that saves and reads its decisions."""
     pages = []
 
-    def at(rows):
+    def at(rows, **about):
         path = tmp_path / "t.html"
-        path.write_bytes(sheet(rows, "Labels", "d.csv"))
+        path.write_bytes(sheet(rows, "Labels", "d.csv", **about))
         page = browser.new_context(accept_downloads=True).new_page()
         page.on("pageerror", lambda error: pages.append(str(error)))
         page.goto(path.as_uri())
@@ -82,7 +88,7 @@ def test_a_digit_is_the_key_of_the_class_of_that_name(classes, keys):
 
 def test_of_many_classes_none_has_a_key_and_no_key_has_two_uses():
     assert class_keys([str(i) for i in range(11)]) == [""] * 11
-    assert len(set(DIGITS)) == len(DIGITS) == len(LETTERS) and not set(LETTERS) & set("ksdxuonf")
+    assert len(set(DIGITS)) == len(DIGITS) == len(LETTERS) and not set(LETTERS) & set("ksdxuonfj")
 
 
 def test_decisions_are_found_again_only_with_the_same_classes_and_suggestions():
@@ -236,6 +242,90 @@ def test_twenty_thousand_rows_open_and_a_phone_shows_them(opened):
     for width in (1400, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.integration
+def test_many_rows_are_decided_at_once_by_the_keyboard_and_one_step_takes_them_back(opened):
+    page, saved = opened(shown(("no", "yes"), ("yes", "no"), ("no", "yes"), ("no", "yes")), pictures=[PNG] * 4)
+    page.keyboard.press("k")
+    page.keyboard.press("f")
+    page.select_option("#which", "open")
+    assert page.locator("#found img").count() == 3
+    page.focus("#all")
+    page.keyboard.press("Space")
+    page.locator("#found input").nth(0).press("Space")  # row 2 is no longer marked
+    page.select_option("#bulk", "suggestion")
+    page.focus("#apply")
+    page.keyboard.press("Enter")
+    assert page.inner_text("#message") == "2 rows are decided. Undo takes all of them back."
+    assert saved() == [("keep", "no"), ("skip", ""), ("suggestion", "yes"), ("suggestion", "yes")]
+    page.focus("#apply")
+    page.keyboard.press("u")
+    assert page.inner_text("#message") == "Undone: 2 rows are as they were." and saved() == [("keep", "no")]
+    page.select_option("#bulk", label="is no")
+    page.click("#apply")
+    assert page.inner_text("#message") == "No row is marked."
+
+
+@pytest.mark.integration
+def test_a_spelling_is_joined_by_one_key(opened):
+    rows = shown(("Aproved", "Rejected"), ("Approved", "Rejected"), ("Aproved", "Approved"))
+    page, saved = opened(rows, asked={"Aproved": "Approved"})
+    assert "Is Aproved (2 of the rows here) the class Approved?" in page.inner_text("#asked")
+    page.keyboard.press("j")
+    assert page.inner_text("#asked") == "" and page.inner_text("#count") == "2 of 3 decided"
+    assert saved() == [("other", "Approved"), ("skip", ""), ("suggestion", "Approved")]
+    page.keyboard.press("j")
+    assert page.inner_text("#message") == "The page asks about no spelling."
+
+
+@pytest.mark.integration
+def test_rows_like_one_stand_beside_it_with_their_labels(opened):
+    rows = shown(("no", "yes"), ("yes", "no"))
+    other = suspect(9, "maybe", "no")
+    page, _ = opened(rows, near=[[rows[1].suspect, other], [rows[0].suspect, other]])
+    page.click("#like summary")
+    assert page.locator("#like-rows tr").all_inner_texts() == ["2\tyes\t1.5", "9\tmaybe\t1.5"]
+    page.keyboard.press("s")
+    assert page.locator("#like-rows tr").all_inner_texts() == ["1\tyes\t1.5", "9\tmaybe\t1.5"]
+
+
+def range_by_scipy(wrong, n):
+    """The shares that a beta mixture does not beat by 20 to 1: its weight by scipy, the ends by a root finder."""
+
+    def beaten(share):
+        log = betaln(wrong + 0.5, n - wrong + 0.5) - betaln(0.5, 0.5)
+        return log - xlogy(wrong, share) - xlogy(n - wrong, 1 - share) - np.log(20)
+
+    return brentq(beaten, 1e-12, wrong / n), brentq(beaten, wrong / n, 1 - 1e-12)
+
+
+@pytest.mark.integration
+def test_what_was_found_so_far_has_a_range_from_the_random_rows_alone(opened):
+    rows = [
+        Shown(suspect(row, "no", "yes" if row % 2 else "no", alternative="yes"), not row % 2) for row in range(1, 41)
+    ]
+    page, _ = opened(rows)
+    page.click("#so-far summary")
+    for place in range(30):
+        page.keyboard.press("s" if place % 3 == 0 else "k")
+    said = page.inner_text("#share")
+    assert said.startswith("5 of 15 suspects that are decided were wrong. Of the first 30 rows drawn at random 10 were")
+    lower, upper = range_by_scipy(10, 30)
+    assert f"With confidence 0.95, {lower:.1%} to {upper:.1%} of".replace("%", " %") in said
+    more = int(re.search(r"About (\d+) more", said)[1])
+    widths = [np.diff(range_by_scipy(round(10 * (30 + n) / 30), 30 + n))[0] for n in (more, more // 2)]
+    assert widths[0] <= upper - lower - 0.01 < widths[1]
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("k")  # behind a row that was passed over nothing counts, since a person may choose what to pass
+    assert "Of the first 30 rows drawn" in page.inner_text("#share")
+
+
+def test_the_range_of_the_page_holds_whenever_a_person_stops():
+    n, share = np.arange(1, 201), 0.2
+    wrong = (np.random.default_rng(0).random((2000, 200)) < share).cumsum(1)
+    log = betaln(wrong + 0.5, n - wrong + 0.5) - betaln(0.5, 0.5) - xlogy(wrong, share) - xlogy(n - wrong, 1 - share)
+    assert (log > np.log(20)).any(1).mean() <= 0.05
 
 
 @pytest.mark.integration

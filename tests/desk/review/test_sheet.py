@@ -9,7 +9,7 @@ import pytest
 
 from mgce._text import spreadsheet_text
 from mgce.desk.review.decision_file import HEAD, read_decisions
-from mgce.desk.review.sheet import check_column, chosen, read_pictures, sheet
+from mgce.desk.review.sheet import check_column, chosen, misspelt, read_pictures, sheet
 from mgce.desk.review.suspect_file import Suspect
 from web_pages import Page
 
@@ -83,6 +83,18 @@ def test_what_was_decided_before_is_left_out_and_the_next_draws_come():
     every = [replace(one, is_checked=one.draw <= 10) for one in suspects(60)]
     shown = chosen(every, most=0, n_random=5)
     assert [one.suspect.draw for one in shown] == [11, 12, 13, 14, 15] and all(one.is_random for one in shown)
+
+
+def test_rows_of_a_label_that_may_be_misspelt_are_shown_whatever_the_model_says():
+    every = [replace(one, given="Approved", suggested="Approved") for one in suspects(60)]
+    every[50] = replace(every[50], given="Aproved", suggested="Aproved")
+    assert misspelt(every) == {"Aproved": "Approved"}
+    shown = chosen(every, most=20, n_random=0)
+    assert [one.suspect.key for one in shown] == [every[50].key]
+    data = data_of(sheet(shown, "t", "d.csv", asked=misspelt(every)).decode())
+    assert [[data["classes"][i]["text"] for i in pair] for pair in data["asked"]] == [["Aproved", "Approved"]]
+    every[50] = replace(every[50], is_checked=True)
+    assert chosen(every, most=20, n_random=0) == []
 
 
 def test_the_page_says_neither_probabilities_nor_which_rows_were_drawn():

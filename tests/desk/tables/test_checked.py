@@ -248,6 +248,19 @@ def test_decisions_that_leave_no_class_to_learn_are_refused(frame):
         Checked.of([replace(every[0], label="maybe", name="n0")], frame, PLAN).mended(rows)
 
 
+def test_a_spelling_is_asked_about_until_all_its_rows_are_decided(frame):
+    names = frame.assign(y=frame["y"].map({"yes": "approved", "no": "rejected"}))
+    few = np.flatnonzero(names["y"] == "approved")[:7].tolist()
+    names = names.assign(y=names["y"].where(~names.index.isin(few), "aproved"))
+    first = run(names, PLAN)
+    assert ["'aproved' (7 rows)" in one and "mgce review" in one for one in first.asked] == [True]
+    decisions = [Decision(first.listing.keys[row], "aproved", "other", "approved") for row in few]
+    assert run(names, PLAN, about=About(decisions=decisions)).asked == []
+    assert len(run(names, PLAN, about=About(decisions=decisions[:1])).asked) == 1
+    once = names.assign(y=names["y"].where(~names.index.isin(few[1:]), "approved"))
+    assert ["If so, write both alike." in one for one in run(once, PLAN).asked] == [True]
+
+
 def test_a_class_that_decisions_leave_no_row_of_is_gone_and_the_draws_are_those_of_before(frame, right):
     typos = np.flatnonzero(frame["y"] == "yes")[:3].tolist()
     misspelt = frame.assign(y=frame["y"].where(~frame.index.isin(typos), "yess"))

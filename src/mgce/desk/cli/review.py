@@ -15,8 +15,19 @@ from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.review.decision_file import ON_LOOKS, saved_as
-from mgce.desk.review.sheet import Shown, check_column, chosen, is_page_of_others, read_pictures, sheet, small_pictures
+from mgce.desk.review.sheet import (
+    Shown,
+    check_column,
+    chosen,
+    is_page_of_others,
+    misspelt,
+    open_suspects,
+    read_pictures,
+    sheet,
+    small_pictures,
+)
 from mgce.desk.review.suspect_file import PICTURE, Suspect, read_suspects
+from mgce.desk.tables.neighbours import neighbours
 
 ENDING = ".suspects"
 
@@ -72,7 +83,18 @@ def review(
     page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
     decisions = saved_as(name, sum(one.is_checked for one in every))
     write_files(
-        page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, text=asked.text, pictures=pictures)}
+        page.parent,
+        {
+            page.name: sheet(
+                shown,
+                f"Labels of {name}",
+                decisions,
+                text=asked.text,
+                pictures=pictures,
+                near=neighbours(every, [one.suspect for one in shown], suspects.parent / f"{name}.features.npz"),
+                asked=misspelt(every),
+            )
+        },
     )
     old = (
         f" {kept} is kept: if you have decided on rows there, open it too and save its decisions. `--checked` accepts "
@@ -88,7 +110,7 @@ def review(
 def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
     """Say how many of the n rows on a page are suspects, and how many were drawn at random; a row may be both."""
     open_rows = [one for one in every if not one.is_checked]
-    suspects = min(most, sum(one.suggested != one.given for one in open_rows))
+    suspects = min(most, len(open_suspects(every)))
     drawn = min(random, len(open_rows))
     both = suspects + drawn - n
     said = f"{suspects:,} suspects and {drawn:,} drawn at random" + (f", {both:,} of them suspects too" if both else "")

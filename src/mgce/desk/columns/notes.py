@@ -159,7 +159,7 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
 def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
     """Report a column of categories that looks like numbers, dates or names of the rows."""
     sentence = unread(values, thousands)
-    for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), "category")):
+    for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), noun="category")):
         yield f"Column `{values.name}`: {question}"
     if sentence is not None:
         yield sentence

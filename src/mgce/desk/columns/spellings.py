@@ -75,12 +75,33 @@ def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
     ]
 
 
-def near(counts: Mapping[Any, int], noun: str = "class") -> Iterator[str]:
-    """Yield a question for each rare class that is spelt nearly as a frequent one.
+def near(
+    counts: Mapping[Any, int],
+    decided: Mapping[Any, int] | None = None,
+    listed: Collection[Any] = (),
+    noun: str = "class",
+) -> Iterator[str]:
+    """Yield a question for each rare class that is spelt nearly as a frequent one, unless all its rows are decided.
 
     Args:
         counts: the number of rows of each class.
-        noun: what to call them.
+        decided: of these, the number that a person has decided on.
+        listed: the classes whose rows a review shows; those of one row are not learnt from, and not shown.
+        noun: what to call a class.
+    """
+    for label, other in near_pairs(counts):
+        n = counts[label]
+        if (decided or {}).get(label, 0) < n:
+            rows, of = f"{n:,} row{'s' * (n != 1)}", f"{_shown(other)} ({counts[other]:,})"
+            how = "The page of `mgce review` joins them." if label in listed else "If so, write both alike."
+            yield f"Is {_shown(label)} ({rows}) the {noun} {of}? {how}"
+
+
+def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
+    """Yield each rare class that is spelt nearly as a frequent one, with that one.
+
+    Args:
+        counts: the number of rows of each class.
     """
     most = max(counts.values(), default=0)
     often = [label for label, n in counts.items() if len(label) >= SHORTEST]
@@ -89,8 +110,7 @@ def near(counts: Mapping[Any, int], noun: str = "class") -> Iterator[str]:
             continue
         others = [one for one in often if counts[one] * RARE >= n and _digits(one) == _digits(label)]
         for other in difflib.get_close_matches(label, others, n=1, cutoff=ALIKE):
-            rows, of = f"{n:,} row{'s' * (n != 1)}", f"{_shown(other)} ({counts[other]:,})"
-            yield f"Is {_shown(label)} ({rows}) the {noun} {of}? If so, write both alike."
+            yield label, other
 
 
 def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:

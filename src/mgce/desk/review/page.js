@@ -5,7 +5,7 @@
   const at = (id) => document.getElementById(id);
   const LETTERS = { k: "keep", s: "suggestion", d: "drop", x: "skip" };
   const byKey = new Map(classes.map((one, i) => [one.key, i]).filter(([key]) => key));
-  // decisions: by the place of a row, [decision, class or null]; past: what undoing brings back.
+  // decisions: by the place of a row, [decision, class or null]; past: for each step, what undoing it brings back.
   // notes: texts by the place of a row.
   let state = { decisions: {}, place: 0, past: [], notes: {} };
 
@@ -41,33 +41,56 @@
     return -1;
   }
 
+  // One decision on the rows at these places, which one step undoes. A label is given with the decision "other" only.
+  function record(places, decision, label) {
+    state.past.push(places.map((i) => [i, state.decisions[i] || null]));
+    for (const i of places) {
+      const { given, alternative } = rows[i];
+      const means = decision !== "other" ? decision : label === given ? "keep" : label === alternative ? "suggestion" : "other";
+      state.decisions[i] = [means, means === "keep" ? given : means === "suggestion" ? alternative : means === "other" ? label : null];
+    }
+  }
+
   function decide(decision, label) {
-    const row = rows[state.place];
-    if (decision === "keep") label = row.given;
-    if (decision === "suggestion") label = row.alternative;
-    if (decision === "drop" || decision === "skip") label = null;
-    state.past.push([state.place, state.decisions[state.place] || null]);
-    state.decisions[state.place] = [decision, label];
-    const next = open(state.place + 1);
+    const place = state.place, row = rows[place];
+    record([place], decision, label);
+    const next = open(place + 1);
     if (next >= 0) state.place = next;
-    store(echo(row, label, decision));
+    store(echo(row, state.decisions[place][1], decision));
     show();
     // What a screen reader has to say of the next row; all others see it.
     at("next").textContent = next >= 0 ? summary(next) : "";
   }
 
-  function choose(label) {
-    const row = rows[state.place];
-    decide(label === row.given ? "keep" : label === row.alternative ? "suggestion" : "other", label);
+  function choose(label) { decide("other", label); }
+
+  function decideMany(places, decision, label) {
+    if (!places.length) return say("No row is marked.");
+    record(places, decision, label);
+    store(`${places.length} rows are decided. Undo takes all of them back.`);
+    show();
+  }
+
+  // Spellings that the page asks about: each with the rows of that label without a decision.
+  function asked() {
+    return data.asked.map(([label, meant]) => [label, meant, [...rows.keys()].filter((i) => rows[i].given === label && !(i in state.decisions))])
+      .filter(([, , places]) => places.length);
+  }
+
+  function join() {
+    const [first] = asked();
+    if (first) decideMany(first[2], "other", first[1]); else say("The page asks about no spelling.");
   }
 
   function undo() {
     const last = state.past.pop();
     if (!last) return say("Nothing to undo.");
-    const [place, before] = last;
-    if (before) state.decisions[place] = before; else delete state.decisions[place];
+    const steps = Array.isArray(last[0]) ? last : [last];  // pages of older versions undid one row a step
+    for (const [i, before] of steps) if (before) state.decisions[i] = before; else delete state.decisions[i];
+    const [place, before] = steps[0];
     state.place = place;
-    store(`Undone: ${before ? echo(rows[place], before[1], before[0]) : `${data.named} ${rows[place].name} is open again.`}`);
+    const one = before ? echo(rows[place], before[1], before[0]) : `${data.named} ${rows[place].name} is open again.`;
+    store(`Undone: ${steps.length > 1 ? `${steps.length} rows are as they were.` : one}`);
     show();
   }
 
@@ -103,18 +126,77 @@
       if (!words || text.includes(words)) found.push(i);
     });
     at("n-found").textContent = `${found.length} of ${rows.length} rows${found.length > MOST ? `, of which the first ${MOST} are listed` : ""}`;
+    at("all").checked = false;
     at("found").replaceChildren(...found.slice(0, MOST).map((i) => {
-      const made = element("li", ""), button = element("button", summary(i));
+      const made = element("li", ""), mark = element("label", ""), box = element("input", ""), button = element("button", summary(i));
+      Object.assign(box, { type: "checkbox", value: i, ariaLabel: `mark ${data.named} ${rows[i].name}` });
+      mark.append(box);
+      if (rows[i].picture) mark.append(picture(rows[i]));
       button.type = "button";
       button.addEventListener("click", () => { state.place = i; store(summary(i)); show(); });
-      made.append(button);
+      made.append(mark, button);
       return made;
     }));
   }
 
+  function picture(row) {
+    return Object.assign(document.createElement("img"), { src: row.picture, alt: `picture of row ${row.name}` });
+  }
+
+  // The rows that are most like the one that is shown, each with its label of now.
+  function like() {
+    const line = (tag, texts) => { const made = document.createElement("tr"); made.append(...texts.map((one) => one.src ? one : element(tag, one))); return made; };
+    const large = data.rows[0].text === undefined ? [] : ["text"];
+    at("like-head").replaceChildren(line("th", [data.named, "label", ...large, ...data.columns]));
+    at("like-rows").replaceChildren(...(rows[state.place].near || []).map((i) => {
+      const row = rows[i] || data.others[i - rows.length], [, now] = state.decisions[i] || [0, row.given];
+      const made = line("td", [row.name, row.label ?? (now === null ? classes[row.given].text : classes[now].text), ...large.map((name) => row[name]), ...row.cells]);
+      if (row.picture) made.firstChild.append(picture(row));
+      return made;
+    }));
+  }
+
+  // The shares of wrong labels that m random rows with w wrong ones leave open. A bet of all shares together (a beta
+  // distribution with 1/2 and 1/2) against each share: one that it beats by 20 to 1 is excluded. So the range holds with
+  // confidence 0.95 whenever a person stops.
+  function range(w, m) {
+    let log = 0;
+    for (let i = 0; i < m; i++) log += Math.log(i < w ? i + 0.5 : i - w + 0.5) - Math.log(i + 1);
+    const isOut = (p) => log - (w && w * Math.log(p)) - (m > w && (m - w) * Math.log(1 - p)) > Math.log(20);
+    const end = (inside, out) => {
+      for (let i = 0; i < 40; i++) { const half = (inside + out) / 2; if (isOut(half)) out = half; else inside = half; }
+      return out;
+    };
+    return [w ? end(w / m, 0) : 0, w < m ? end(w / m, 1) : 1];
+  }
+
+  function soFar() {
+    const settled = (i) => i in state.decisions && state.decisions[i][0] !== "skip";
+    const isWrong = (i) => state.decisions[i][1] !== rows[i].given;  // changed, dropped or skipped
+    const shownAs = rows.map((row) => row.csv[1].split(",")), draw = (i) => Number(shownAs[i][1]);
+    const judged = [...rows.keys()].filter((i) => shownAs[i][0] === "suspect" && settled(i));
+    // Each row up to the last draw was drawn, also one that was shown before as a suspect.
+    const last = [...rows.keys()].reduce((most, i) => shownAs[i][0] === "random" && draw(i) > most ? draw(i) : most, 0);
+    const drawn = [...rows.keys()].filter((i) => draw(i) <= last).sort((a, b) => draw(a) - draw(b));
+    const gap = drawn.findIndex((i) => !(i in state.decisions)), counted = gap < 0 ? drawn : drawn.slice(0, gap);
+    const m = counted.length, w = counted.filter(isWrong).length;
+    let said = `${judged.filter(isWrong).length} of ${judged.length} suspects that are decided were wrong.`;
+    if (m) {
+      const [lower, upper] = range(w, m), percent = (share) => `${(100 * share).toFixed(1)} %`;
+      let more = 1;
+      for (let width; more < 10000; more += Math.ceil(more / 20)) {
+        const [a, b] = range(Math.round((w * (m + more)) / m), m + more);
+        width = b - a;
+        if (width <= upper - lower - 0.01) break;
+      }
+      said += ` Of the first ${m} rows drawn at random ${w} were wrong, dropped or skipped. With confidence 0.95, ${percent(lower)} to ${percent(upper)} of the labels that nobody checked before are wrong, if rows are independent and decisions right. About ${more} more random rows would narrow this by a point.`;
+    }
+    at("share").textContent = said;
+  }
+
   function csv() {
     const places = Object.keys(state.decisions).map(Number);
-    const last = Math.max(-1, ...places);
+    const last = places.reduce((most, i) => Math.max(most, i), -1);
     const lines = [data.head];
     // A row that was passed over counts as skipped.
     for (let i = 0; i <= last; i++) {
@@ -167,7 +249,15 @@
     at("undo").disabled = !state.past.length;
     at("note").value = state.notes[state.place] || "";
     at("next").textContent = "";
-    if (at("find").open) find();
+    at("asked").replaceChildren(...asked().map(([label, meant, places]) => {
+      const made = element("p", `Is ${classes[label].text} (${places.length} of the rows here) the class ${classes[meant].text}? `), button = element("button", "Join");
+      button.type = "button";
+      button.append(element("kbd", "J"));
+      button.addEventListener("click", () => decideMany(places, "other", meant));
+      made.append(button);
+      return made;
+    }));
+    for (const [id, fill] of FILLED) if (at(id).open) fill();
   }
 
   function offerClasses() {
@@ -197,6 +287,7 @@
     else if (key === "arrowright") move(1);
     else if (key === "o" && !at("other").hidden) at("name").focus();
     else if (key === "n") at("note").focus();
+    else if (key === "j") join();
     else if (key === "f") { at("find").open = true; at("search").focus(); }
     else if (byKey.has(key)) choose(byKey.get(key));
     else if (key.length === 1 && key !== " ") say(`The key ${event.key} does nothing here. ${byKey.size ? "Each button shows its key." : "Type O, then the name of a class."}`);
@@ -204,6 +295,7 @@
     event.preventDefault();
   }
 
+  const FILLED = [["find", find], ["like", like], ["so-far", soFar]];
   at("progress").max = rows.length;
   load();
   if (!(state.place < rows.length)) state.place = 0;
@@ -223,7 +315,15 @@
   });
   classes.forEach((one, i) => { const made = element("option", one.text); made.value = i; at("of").append(made); });
   for (const id of ["which", "of", "search"]) at(id).addEventListener("input", find);
-  at("find").addEventListener("toggle", () => { if (at("find").open) find(); });
+  for (const [id, fill] of FILLED) at(id).addEventListener("toggle", () => { if (at(id).open) fill(); });
+  const marks = () => [...document.querySelectorAll("#found input")];
+  at("all").addEventListener("change", () => { for (const box of marks()) box.checked = at("all").checked; });
+  classes.forEach((one, i) => { const made = element("option", `is ${one.text}`); made.value = i; at("bulk").append(made); });
+  at("apply").addEventListener("click", () => {
+    const places = marks().filter((box) => box.checked).map((box) => Number(box.value)), chosen = at("bulk").value;
+    if (/^\d/.test(chosen)) decideMany(places, "other", Number(chosen)); else decideMany(places, chosen);
+  });
+  at("like").hidden = !rows.some((row) => row.near);
   at("undo").addEventListener("click", undo);
   at("back").addEventListener("click", () => move(-1));
   at("forward").addEventListener("click", () => move(1));

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import numpy as np
 from mgce._seeds import derived_seed
 from mgce._text import html_text, printable, spreadsheet_cell
 from mgce._validation import expected
+from mgce.desk.columns.spellings import near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.pages.web_page import STYLE, json_in_html, script_page
 from mgce.desk.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
@@ -24,7 +27,7 @@ from mgce.desk.review.suspect_file import PICTURE, Suspect
 
 ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
 DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard
-LETTERS = "abceghijlm"  # keys of classes where a digit could be taken for another name; none is the key of a button
+LETTERS = "abceghilmp"  # keys of classes where a digit could be taken for another name; none is the key of a button
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
 SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
 PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
@@ -44,7 +47,8 @@ KEYS = {
     "U": "undo the last decision",
     "O": "name another class, where classes have no buttons",
     "N": "write a note on the row",
-    "F": "find rows",
+    "F": "find rows, and decide on many at once",
+    "J": "join the spelling that the page asks about",
     "\u2190 \u2192": "go to the row before, or to the next one",
     "Esc": "leave a field",
     "Ctrl S": "save the decisions",
@@ -63,6 +67,18 @@ class Shown:
     is_random: bool
 
 
+def misspelt(suspects: Iterable[Suspect]) -> dict[str, str]:
+    """Return the rare labels that are spelt nearly as a frequent one, each with that one."""
+    return dict(near_pairs(Counter(one.given for one in suspects)))
+
+
+def open_suspects(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Return the examples that nobody has decided on and whose label is suspect or perhaps misspelt, worst first."""
+    asked = misspelt(suspects)
+    found = [one for one in suspects if not one.is_checked and (one.suggested != one.given or one.given in asked)]
+    return sorted(found, key=lambda one: one.rank)
+
+
 def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]:
     """Choose the examples to show: the most suspect ones, and examples drawn at random from all examples.
 
@@ -74,8 +90,7 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
         most: largest number of suspects to show.
         n_random: number of random examples to show, not counting those that were checked before.
     """
-    ranked = sorted(suspects, key=lambda one: one.rank)
-    wanted = [one for one in ranked if one.suggested != one.given and not one.is_checked][:most]
+    wanted = open_suspects(suspects)[:most]
     drawn = [one for one in sorted(suspects, key=lambda one: one.draw) if not one.is_checked][:n_random]
     by_lot = np.random.default_rng(derived_seed(0, "order of a pair")).random(len(suspects)) < 0.5
     order: list[Shown] = []
@@ -90,7 +105,14 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
 
 
 def sheet(
-    shown: Sequence[Shown], title: str, saved_as: str, *, text: str | None = None, pictures: Sequence[bytes] = ()
+    shown: Sequence[Shown],
+    title: str,
+    saved_as: str,
+    *,
+    text: str | None = None,
+    pictures: Sequence[bytes] = (),
+    near: Sequence[Sequence[Suspect]] = (),
+    asked: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return the HTML of the review page.
 
@@ -102,27 +124,36 @@ def sheet(
         saved_as: name of the file of decisions that the page saves.
         text: column whose text is shown large; None for no such column.
         pictures: the content of an image file for each example, or empty for a page without pictures.
+        near: the examples that are most like each example, the nearest first; empty if they are not known.
+        asked: labels that are perhaps misspelt, each with the label that may be meant.
     """
     examples = [one.suspect for one in shown]
-    classes = sorted({label for one in examples for label in (one.given, one.suggested, one.alternative)})
+    labels = {label for one in examples for label in (one.given, one.suggested, one.alternative)}
+    classes = sorted(labels.union(asked.values()))
     place = {label: number for number, label in enumerate(classes)}
     columns = [name for name, _ in examples[0].cells[1:] if name != text]
+
+    def content(one: Suspect) -> dict[str, Any]:
+        cells = {name: printable(cell, keep="\n") for name, cell in one.cells}
+        large = {} if text is None else {"text": cells[text]}
+        return {"name": printable(one.name), "cells": [cells[name] for name in columns], **large}
+
     rows = []
     for number, one in enumerate(shown):
-        cells = dict(one.suspect.cells)
-        row: dict[str, Any] = {
-            "name": printable(one.suspect.name),
+        row = content(one.suspect) | {
             "line": one.suspect.line,
             "given": place[one.suspect.given],
             "alternative": place[one.suspect.alternative],
-            "cells": [printable(cells[name], keep="\n") for name in columns],
             "csv": _csv_parts(one),
         }
-        if text is not None:
-            row["text"] = printable(cells[text], keep="\n")
         if pictures:
             row["picture"] = _data_url(pictures[number], one.suspect.name)
         rows.append(row)
+    on_page = {one.key: number for number, one in enumerate(examples)}
+    others = {one.key: one for each in near for one in each if one.key not in on_page}
+    on_page |= {key: len(rows) + number for number, key in enumerate(others)}
+    for row, each in zip(rows, near, strict=False):
+        row["near"] = [on_page[one.key] for one in each]
     data = {
         "id": sheet_id(shown),
         "file": saved_as,
@@ -134,6 +165,8 @@ def sheet(
         "named": printable(examples[0].cells[0][0]),
         "columns": [printable(name) for name in columns],
         "rows": rows,
+        "others": [content(one) | {"label": printable(one.given)} for one in others.values()],
+        "asked": [[place[label], place[meant]] for label, meant in asked.items() if label in labels],
     }
     style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return script_page(title, _body(title, examples[0].label_column), STYLE + style, script, data)
@@ -268,11 +301,12 @@ def _body(title: str, column: str) -> str:
     )
     named = html_text(f"Label in {column}" if column else "Label")
     keys = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{said}</dd>" for key, said in KEYS.items())
+    bulk = "".join(f'<option value="{decision}">{said}</option>' for decision, said, _ in BUTTONS)
     which = "".join(f'<option value="{value}">{said}</option>' for value, said in QUEUES.items())
     return (
         f"<main><h1>{html_text(title)}</h1><noscript><p>{NO_SCRIPT}</p></noscript>"
         '<progress id="progress" value="0" aria-label="decided rows"></progress>'
-        '<p id="count"></p>'
+        '<p id="count"></p><div id="asked"></div>'
         f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
         '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
         'aria-label="Another class"><datalist id="named"></datalist><button>Set<kbd>O</kbd></button></form>'
@@ -286,11 +320,18 @@ def _body(title: str, column: str) -> str:
         '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
         '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl>'
         '<label class="row">Note<input id="note" autocomplete="off"></label>'
-        '<details id="find"><summary>Find rows</summary><div class="row">'
+        '<details id="like"><summary>Rows like this one</summary><div class="wide" tabindex="0" role="region" '
+        'aria-label="Rows like this one"><table><thead id="like-head"></thead><tbody id="like-rows"></tbody></table>'
+        "</div></details>"
+        '<details id="so-far"><summary>Found so far</summary><p id="share" role="status"></p></details>'
+        '<details id="find"><summary>Find rows, and decide on many at once</summary><div class="row">'
         f'<select id="which" aria-label="Which rows">{which}</select>'
         '<select id="of" aria-label="With the label"><option value="">every label</option></select>'
         '<input id="search" type="search" placeholder="Words in a row" aria-label="Words in a row"></div>'
-        '<p id="n-found" role="status"></p><ol id="found"></ol></details>'
+        '<p id="n-found" role="status"></p><div class="row">'
+        '<label><input type="checkbox" id="all">All listed rows</label>'
+        f'<select id="bulk" aria-label="Decision on the marked rows">{bulk}</select>'
+        '<button type="button" id="apply">Decide on the marked rows</button></div><ol id="found"></ol></details>'
         f"<details><summary>Keys</summary><dl>{keys}</dl></details>"
         f"<p>{html_text(ON_LOOKS)}</p></main>"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,6 +146,8 @@ def run(
     rows = split_rows(frame if checked is None else checked.given, plan)
     checked = checked and checked.with_copies(rows)
     rows = rows if checked is None else checked.without_lost(rows)
+    decided = Counter(one.given for one in about.decisions if one.is_settled)
+    asked += near(texts(frame[plan.target]).value_counts().to_dict(), decided, rows.labels.unique())
     learnt_from = rows if checked is None else checked.mended(rows)
     check_certifiable(plan, len(rows.classes))
     models = models_of(rows, plan, jobs)
@@ -162,8 +165,8 @@ def run(
         on_fit("Fitting to all rows, and judging their labels")
         model, judgement = refit(choice, learnt_from, plan, jobs)
         model = replace(model, sets=sets, encoder=about.encoder)
-    decided = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
-    listing = Listing.of(frame, rows, plan, reading, decided)
+    on_rows = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
+    listing = Listing.of(frame, rows, plan, reading, on_rows)
     found = None
     if checked is not None:
         label = held_out.known.label
@@ -206,14 +209,14 @@ def run(
 
 
 def _of_one_spelling(frame: pd.DataFrame, plan: FitPlan) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table with each class in one spelling, unless they are to stay apart, and what to ask about others."""
+    """Return a table with each class in one spelling, unless they are to stay apart, and a sentence that says so."""
     require_column(frame, plan.target, "target")
     labels = texts(frame[plan.target])
     changed = {} if plan.apart else joined(labels)
     if changed:
         labels = labels.replace(changed)
         frame = frame.assign(**{plan.target: labels})
-    return frame, [*on_joined(changed), *near(labels.value_counts().to_dict())]
+    return frame, on_joined(changed)
 
 
 def _doubted(

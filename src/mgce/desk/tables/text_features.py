@@ -173,20 +173,21 @@ def reads_meaning(kinds: Mapping[str, str]) -> bool:
     return TEXT in kinds.values() and is_installed()
 
 
-def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int) -> Any:
+def transformer(selected: pd.DataFrame, kinds: Mapping[str, str], seed: int, *, by_meaning: bool = True) -> Any:
     """Return an unfitted transformer for the features of a table.
 
     Args:
         selected: features, as :meth:`~mgce.desk.columns.kinds.Columns.select` returns them.
         kinds: the kind of each feature, by its name.
         seed: seed of the reductions of text.
+        by_meaning: whether texts are also read by their meaning, if the encoder is installed.
     """
     if EMBEDDING in kinds.values():
         return VectorTransformer(matrix(selected.iloc[:1, 0]).shape[1])
     texts = [name for name, kind in kinds.items() if kind == TEXT]
     if not texts:
         return preprocessor(selected)
-    return TextTransformer(texts, seed, encoder().card.checksum if reads_meaning(kinds) else None)
+    return TextTransformer(texts, seed, encoder().card.checksum if by_meaning and reads_meaning(kinds) else None)
 
 
 def _filled(column: pd.Series[Any]) -> NDArray[Any]:
