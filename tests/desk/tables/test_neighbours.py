@@ -55,6 +55,10 @@ def test_pictures_are_like_by_their_features_and_have_no_neighbours_without(tmp_
     assert neighbours(rows, rows, features) == []
 
 
-@pytest.mark.parametrize("rows", [[row(0, x=1)], [row(0), row(1)]], ids=["one row", "no column"])
+INFINITE, HUGE = ([row(i, x=x) for i, x in enumerate([1, 2, 3, each])] for each in ("inf", 1e300))
+
+
+@pytest.mark.filterwarnings("ignore:.*overflow.*|invalid value:RuntimeWarning")
+@pytest.mark.parametrize("rows", [[row(0, x=1)], [row(0), row(1)], INFINITE, HUGE], ids=["one", "none", "inf", "huge"])
 def test_where_nothing_tells_there_are_no_neighbours(rows, tmp_path):
     assert neighbours(rows, rows, tmp_path / "none") == []

@@ -63,7 +63,7 @@ def test_the_page_says_everything_and_escapes_it(page, fit):
 
 
 def test_a_named_model_is_shown_with_its_beta(page, fit):
-    assert f"linear: the {NAMED['linear'][0]}, with beta 1.4." in page and "The best was chosen." not in page
+    assert f"The {NAMED['linear'][0]}, with beta 1.4." in page and "The best was chosen." not in page
     points = sum(count > 0 for output in "hp" for count in fit.quality[f"reliability_{output}"]["count"])
     assert page.count("<circle") == points
 
@@ -71,7 +71,7 @@ def test_a_named_model_is_shown_with_its_beta(page, fit):
 def test_what_corrects_labels_is_described_and_says_what_its_probabilities_are(corrected):
     """All its probabilities are those of right labels, and it is compared with nothing."""
     page = fit_report.page(corrected, "t.csv", "m", {}).decode()
-    assert f"correction: the {CORRECTING['correction']}." in page and "The best was chosen." not in page
+    assert f"The {CORRECTING['correction']}." in page and "The best was chosen." not in page
     assert "h, p and q are equal" in page and corrected.model.about_q in page
     assert f"the right label of {corrected.sure:.1%} of the rows held out" in page
     assert "A forest and a kernel regression judge the label of each row, without having learnt it" in page

@@ -26,7 +26,7 @@ AUTO = "auto"  # learn from corrected labels
 CORRECTION, HEAD = "correction", "head"
 CORRECTING = {  # by name, what they are
     CORRECTION: "mean of a forest and a kernel regression, on labels that both have corrected",
-    HEAD: "mean of linear heads on the embeddings, with robust losses and the noise estimated",
+    HEAD: "mean of linear classifiers on the embeddings, with robust losses and the noise estimated",
 }
 NAMED = {  # models that a user may name, each with the settings of its class
     "forest": ("forest of decision trees whose leaves outvote wrong labels", MGCEForestClassifier),

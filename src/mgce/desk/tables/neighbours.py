@@ -31,8 +31,11 @@ def neighbours(suspects: Sequence[Suspect], rows: Sequence[Suspect], features: P
     """
     of_pictures = any(name == PICTURE for name, _ in rows[0].cells)
     others = rows if of_pictures else suspects
-    values = _of_pictures(others, features) if of_pictures else _of_cells(others)
-    if values is None or len(others) < 2:
+    try:
+        values = _of_pictures(others, features) if of_pictures else _of_cells(others)
+    except ValueError:  # a column that no model learnt from may hold anything, such as infinite numbers
+        return []
+    if values is None or len(others) < 2 or not np.isfinite(values).all():
         return []
     from sklearn.neighbors import NearestNeighbors
 

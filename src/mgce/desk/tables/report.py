@@ -283,7 +283,7 @@ def _choice(fit: TableFit) -> str:
     """Return HTML that says what the model is, and how it was chosen if there were several."""
     choice = fit.choice
     beta = "" if choice.name in CORRECTING else f", with beta {fit.model.beta:g}"
-    said = paragraph(f"{choice.name}: the {choice.description}{beta}.")
+    said = paragraph(f"The {choice.description}{beta}.")
     if len(choice.trials) < 2:
         return said
     learnt = "given" if fit.findings is None else "mended by the review"
@@ -303,7 +303,7 @@ def _suspects(fit: TableFit, most: int) -> str:
         "lacks the row, and a regression that leaves it out."
     )
     if fit.judgement.source == HEAD:
-        judged_by = "A head judges the label of each row, of its fold: it was not fitted to the row."
+        judged_by = "The label of each row is judged by a linear classifier that was not fitted to the row."
     look_wrong = "Rows whose label is more probably wrong than right, by the class that was given."
     if fit.consensus is not None:
         judged_by = "Rows stand in the order of doubt in their consensus, which the labels and a model of them decide."
@@ -340,7 +340,7 @@ def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, s
         "table": name,
         "target": f"{fit.plan.target}, {len(fit.model.classes)} classes",
         "rows": f"{fit.n_train:,} to train on, {fit.certificate.n:,} held out for the certificate and the figures",
-        "model": f"{fit.choice.name}: {fit.choice.description}",
+        "model": fit.choice.description,
         "file": model_file,
         "fitted to": which_model(fit),
         "options": f"--model {fit.plan.model}",
