@@ -2,14 +2,15 @@
 
 `python -m mgce_lab.studies.texts --data-dir DATA` reads questions to a bank, `text/banking77-*.csv`: all 77 classes, or
 the first ten of the alphabet. It needs the extra `texts`. Training labels are made wrong; test labels are right. Each
-finished cell is a line of `results/texts/cells.jsonl`: a run that is stopped goes on where it was. `--page` writes the
-table of docs/pictures-and-texts.md.
+finished cell is a line of `results/texts/cells.jsonl`: a run that is stopped goes on where it was. `--speed` times the
+encoder, into `results/texts/speed.json`. `--page` writes the table of docs/pictures-and-texts.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
+from mgce.desk.encoders.libraries import text_folder
+from mgce.desk.encoders.meaning import _kept as kept
 from mgce.desk.encoders.meaning import encoder, meaning
 from mgce.desk.tables import text_features
 from mgce.desk.tables.fit import run
@@ -35,6 +38,9 @@ from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
 
 RESULTS, PAGE = Path("results/texts/cells.jsonl"), Path("docs/pictures-and-texts.md")
+SPEED = Path("results/texts/speed.json")
+TIMED = 1000  # questions, of which the least time of five counts: other programs take time too
+LAYER = ((384, 384),) * 4 + ((384, 1536), (1536, 384))  # matrices of each of the six layers, inputs by outputs
 BEGIN, END = "<!-- texts -->\n", "<!-- /texts -->"
 # Classes, and training rows of each set: those of the issue of few questions a class, and of an office's mailbox.
 SETS = {"77 classes, 2,000 questions": (77, 2000, 1), "10 classes, 800 questions": (10, 800, 1)}  # and seeds
@@ -53,13 +59,44 @@ def main() -> None:
     """Measure what has no result yet, then write the page if asked."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.texts", description=__doc__)
     parser.add_argument("--data-dir", type=Path, help="folder of text/banking77-train.csv, to measure")
+    parser.add_argument("--speed", action="store_true", help="time the encoder")
     parser.add_argument("--page", action="store_true", help="write the table of docs/pictures-and-texts.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.data_dir is not None:
+    if options.speed:
+        SPEED.write_text(json.dumps(_speed(_questions(options.data_dir, "train"))) + "\n")
+    elif options.data_dir is not None:
         _measure(options.data_dir, Lines(RESULTS, "set", "noise", "seed", "method"))
     if options.page:
         write_between(PAGE, BEGIN, render(Lines(RESULTS, "set", "noise", "seed", "method").read()), END)
+
+
+def _speed(questions: pd.DataFrame) -> dict[str, float]:
+    """Return the processor seconds of encoding a thousand questions, and of the products of matrices in it alone."""
+    wanted = questions.text.drop_duplicates().sample(TIMED, random_state=0).tolist()
+    from transformers import AutoTokenizer  # of the extra `texts`
+
+    tokenizer = AutoTokenizer.from_pretrained(text_folder())
+    tokens = sum(map(len, tokenizer(wanted)["input_ids"]))
+    parts = [(torch.randn(TIMED, inputs), torch.randn(outputs, inputs)) for inputs, outputs in LAYER * 6]
+
+    def encoded() -> None:
+        kept.clear()
+        meaning(wanted, encoder().card.checksum)
+
+    def multiplied() -> None:
+        for x, weight in parts:
+            torch.nn.functional.linear(x, weight)
+
+    whole, products = (min(_seconds(what) for _ in range(5)) for what in (encoded, multiplied))
+    return {"seconds": round(whole, 2), "products": round(products * tokens / TIMED, 2)}
+
+
+def _seconds(what: Callable[[], None]) -> float:
+    """Return the processor time of a call."""
+    start = time.process_time()
+    what()
+    return time.process_time() - start
 
 
 def _measure(data_dir: Path, lines: Lines) -> None:
@@ -149,7 +186,11 @@ def render(records: list[dict[str, Any]]) -> str:
                 )
                 line.append(f"{accuracy:.1f}" + (f" ({precision[0]:.1f})" if precision else ""))
             lines.append(line)
-    return table(["", *NOISES], lines) + "\n"
+    took = json.loads(SPEED.read_text())
+    return table(["", *NOISES], lines) + (
+        f"\n\nA thousand questions took {took['seconds']:.1f} s of one processor to encode. The products of matrices "
+        f"alone take {took['products']:.1f} s in float32.\n"
+    )
 
 
 if __name__ == "__main__":
