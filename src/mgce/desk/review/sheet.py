@@ -299,7 +299,7 @@ def _body(title: str, column: str) -> str:
         f'<button type="button" data-decision="{decision}">{said}<kbd>{key}</kbd></button>'
         for decision, said, key in BUTTONS
     )
-    named = html_text(f"Label in {column}" if column else "Label")
+    named = html_text("Label" if column.lower() in ("", "label") else f"Label in {column}")
     keys = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{said}</dd>" for key, said in KEYS.items())
     bulk = "".join(f'<option value="{decision}">{said}</option>' for decision, said, _ in BUTTONS)
     which = "".join(f'<option value="{value}">{said}</option>' for value, said in QUEUES.items())
