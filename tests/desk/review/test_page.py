@@ -11,7 +11,7 @@ from scipy.special import betaln, xlogy
 
 from mgce._text import spreadsheet_cell
 from mgce.desk.review.decision_file import read_decisions
-from mgce.desk.review.sheet import DIGITS, LETTERS, Shown, class_keys, sheet, sheet_id
+from mgce.desk.review.sheet import DIGITS, LETTERS, Beside, Shown, class_keys, sheet, sheet_id
 from mgce.desk.review.suspect_file import Suspect
 
 PNG = b"\x89PNG\r\n\x1a\n"  # which is enough to be taken for a picture
@@ -46,7 +46,7 @@ def opened(browser, tmp_path):
 
     def at(rows, **about):
         path = tmp_path / "t.html"
-        path.write_bytes(sheet(rows, "Labels", "d.csv", **about))
+        path.write_bytes(sheet(rows, "Labels", "d.csv", Beside(**about)))
         page = browser.new_context(accept_downloads=True).new_page()
         page.on("pageerror", lambda error: pages.append(str(error)))
         page.goto(path.as_uri())
@@ -239,6 +239,7 @@ def test_twenty_thousand_rows_open_and_a_phone_shows_them(opened):
     page.keyboard.press("f")
     assert page.inner_text("#n-found") == "20000 of 20000 rows, of which the first 200 are listed"
     assert page.evaluate("performance.now()") - begin < 2000
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     for width in (1400, 390):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width

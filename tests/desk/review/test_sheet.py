@@ -9,7 +9,7 @@ import pytest
 
 from mgce._text import spreadsheet_text
 from mgce.desk.review.decision_file import HEAD, read_decisions
-from mgce.desk.review.sheet import check_column, chosen, misspelt, read_pictures, sheet
+from mgce.desk.review.sheet import Beside, check_column, chosen, misspelt, read_pictures, sheet
 from mgce.desk.review.suspect_file import Suspect
 from web_pages import Page
 
@@ -91,7 +91,7 @@ def test_rows_of_a_label_that_may_be_misspelt_are_shown_whatever_the_model_says(
     assert misspelt(every) == {"Aproved": "Approved"}
     shown = chosen(every, most=20, n_random=0)
     assert [one.suspect.key for one in shown] == [every[50].key]
-    data = data_of(sheet(shown, "t", "d.csv", asked=misspelt(every)).decode())
+    data = data_of(sheet(shown, "t", "d.csv", Beside(asked=misspelt(every))).decode())
     assert [[data["classes"][i]["text"] for i in pair] for pair in data["asked"]] == [["Aproved", "Approved"]]
     every[50] = replace(every[50], is_checked=True)
     assert chosen(every, most=20, n_random=0) == []
@@ -108,7 +108,7 @@ def test_the_page_says_neither_probabilities_nor_which_rows_were_drawn():
 
 
 def test_the_page_refers_to_nothing_outside_and_runs_nothing_of_others():
-    page = sheet(chosen(suspects(20), 10, 10), EVIL, "d.csv", text="words").decode()
+    page = sheet(chosen(suspects(20), 10, 10), EVIL, "d.csv", Beside("words")).decode()
     parsed = Page(page)
     assert parsed.text("h1") == [EVIL] and parsed.text("title") == [EVIL]
     assert [parsed.count(tag) for tag in ("script", "img", "link", "iframe", "object", "a")] == [2, 1, 0, 0, 0, 0]
@@ -158,11 +158,11 @@ def test_pictures_are_in_the_page(tmp_path):
     shown = chosen(suspects(6), 3, 3)
     (tmp_path / "p.png").write_bytes(PNG)
     pictures = read_pictures(shown, "file", tmp_path)
-    rows = data_of(sheet(shown, "t", "d.csv", pictures=pictures).decode())["rows"]
+    rows = data_of(sheet(shown, "t", "d.csv", Beside(pictures=pictures)).decode())["rows"]
     assert all(row["picture"].startswith("data:image/png;base64,iVBORw0KGg") for row in rows)
     (tmp_path / "p.png").write_bytes(b"<svg onload='alert(1)'/>")
     with pytest.raises(ValueError, match="a column of PNG, JPEG, GIF or WebP files"):
-        sheet(shown, "t", "d.csv", pictures=read_pictures(shown, "file", tmp_path))
+        sheet(shown, "t", "d.csv", Beside(pictures=read_pictures(shown, "file", tmp_path)))
     (tmp_path / "p.png").unlink()
     with pytest.raises(ValueError, match=r"a column of files that exist, but got 'p\.png in row"):
         read_pictures(shown, "file", tmp_path)

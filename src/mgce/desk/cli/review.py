@@ -16,6 +16,7 @@ from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.review.decision_file import ON_LOOKS, saved_as
 from mgce.desk.review.sheet import (
+    Beside,
     Shown,
     check_column,
     chosen,
@@ -82,20 +83,9 @@ def review(
         pictures = small_pictures(shown, suspects.parent)
     page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
     decisions = saved_as(name, sum(one.is_checked for one in every))
-    write_files(
-        page.parent,
-        {
-            page.name: sheet(
-                shown,
-                f"Labels of {name}",
-                decisions,
-                text=asked.text,
-                pictures=pictures,
-                near=neighbours(every, [one.suspect for one in shown], suspects.parent / f"{name}.features.npz"),
-                asked=misspelt(every),
-            )
-        },
-    )
+    near = neighbours(every, [one.suspect for one in shown], suspects.parent / f"{name}.features.npz")
+    beside = Beside(asked.text, pictures, near, misspelt(every))
+    write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, beside)})
     old = (
         f" {kept} is kept: if you have decided on rows there, open it too and save its decisions. `--checked` accepts "
         "several files, separated by commas."

@@ -7,11 +7,10 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -104,16 +103,24 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
     return [*first.values()]
 
 
-def sheet(
-    shown: Sequence[Shown],
-    title: str,
-    saved_as: str,
-    *,
-    text: str | None = None,
-    pictures: Sequence[bytes] = (),
-    near: Sequence[Sequence[Suspect]] = (),
-    asked: Mapping[str, str] = MappingProxyType({}),
-) -> bytes:
+@dataclass(frozen=True)
+class Beside:
+    """What the page shows beside labels and cells.
+
+    Attributes:
+        text: column whose text is shown large; None for no such column.
+        pictures: the content of an image file for each example, or empty for a page without pictures.
+        near: the examples that are most like each example, the nearest first; empty if they are not known.
+        asked: labels that are perhaps misspelt, each with the label that may be meant.
+    """
+
+    text: str | None = None
+    pictures: Sequence[bytes] = ()
+    near: Sequence[Sequence[Suspect]] = ()
+    asked: Mapping[str, str] = field(default_factory=dict)
+
+
+def sheet(shown: Sequence[Shown], title: str, saved_as: str, beside: Beside = Beside()) -> bytes:
     """Return the HTML of the review page.
 
     The page shows neither probabilities nor which examples were drawn at random: both would influence the decisions.
@@ -122,20 +129,21 @@ def sheet(
         shown: the examples in the order in which to show them, at least one.
         title: title of the page, as plain text.
         saved_as: name of the file of decisions that the page saves.
-        text: column whose text is shown large; None for no such column.
-        pictures: the content of an image file for each example, or empty for a page without pictures.
-        near: the examples that are most like each example, the nearest first; empty if they are not known.
-        asked: labels that are perhaps misspelt, each with the label that may be meant.
+        beside: what else it shows.
     """
     examples = [one.suspect for one in shown]
     labels = {label for one in examples for label in (one.given, one.suggested, one.alternative)}
-    classes = sorted(labels.union(asked.values()))
+    asked = [(label, meant) for label, meant in beside.asked.items() if label in labels]
+    classes = sorted(labels.union(meant for _, meant in asked))
     place = {label: number for number, label in enumerate(classes)}
-    columns = [name for name, _ in examples[0].cells[1:] if name != text]
+    columns = [name for name, _ in examples[0].cells[1:] if name != beside.text]
+    on_page = {one.key: number for number, one in enumerate(examples)}
+    others = {one.key: one for each in beside.near for one in each if one.key not in on_page}
+    on_page |= {key: len(examples) + number for number, key in enumerate(others)}
 
     def content(one: Suspect) -> dict[str, Any]:
         cells = {name: printable(cell, keep="\n") for name, cell in one.cells}
-        large = {} if text is None else {"text": cells[text]}
+        large = {} if beside.text is None else {"text": cells[beside.text]}
         return {"name": printable(one.name), "cells": [cells[name] for name in columns], **large}
 
     rows = []
@@ -146,14 +154,11 @@ def sheet(
             "alternative": place[one.suspect.alternative],
             "csv": _csv_parts(one),
         }
-        if pictures:
-            row["picture"] = _data_url(pictures[number], one.suspect.name)
+        if beside.pictures:
+            row["picture"] = _data_url(beside.pictures[number], one.suspect.name)
+        if beside.near:
+            row["near"] = [on_page[near.key] for near in beside.near[number]]
         rows.append(row)
-    on_page = {one.key: number for number, one in enumerate(examples)}
-    others = {one.key: one for each in near for one in each if one.key not in on_page}
-    on_page |= {key: len(rows) + number for number, key in enumerate(others)}
-    for row, each in zip(rows, near, strict=False):
-        row["near"] = [on_page[one.key] for one in each]
     data = {
         "id": sheet_id(shown),
         "file": saved_as,
@@ -166,7 +171,7 @@ def sheet(
         "columns": [printable(name) for name in columns],
         "rows": rows,
         "others": [content(one) | {"label": printable(one.given)} for one in others.values()],
-        "asked": [[place[label], place[meant]] for label, meant in asked.items() if label in labels],
+        "asked": [[place[label], place[meant]] for label, meant in asked],
     }
     style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
     return script_page(title, _body(title, examples[0].label_column), STYLE + style, script, data)
