@@ -131,6 +131,15 @@ def test_formulas_without_values_are_said_to_be(tmp_path):
     ]
 
 
+def test_formulas_of_titles_and_totals_that_are_left_out_are_not_told(tmp_path):
+    path = tmp_path / "t.xlsx"
+    rows = [["Claims of", "=1+1"], ["no", "amount", "y"], [1, 5.0, "a"], [2, 6.0, "b"], ["Total", "=SUM(B3:B4)"]]
+    excel(path, {"S": rows})
+    frame, reading = read_accounted(path, "table", text=["y"], classes=["y"])
+    assert frame["amount"].tolist() == [5.0, 6.0]
+    assert not [note for note in reading.notes if "formula" in note]
+
+
 def test_json_lines_account_for_what_lines_lack(tmp_path):
     lines = [{"a": 1, "b": "NA", "y": "u"}, {"a": 2, "y": "v"}, {"b": [1, 2], "a": None, "y": 7}]
     path = tmp_path / "t.jsonl"

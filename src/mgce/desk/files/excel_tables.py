@@ -61,8 +61,10 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
     cells, below = every[place + 1 :][:n], every[place + 1 + n :]
     told = around(header, title_of(every[:place]), len(below), title_of(below))
     blank = [*_blank(sheet)]
-    for number in [*[*sheet.rows][:place], *numbers[n:]]:
+    left_out = {*[*sheet.rows][:place], *numbers[n:]}
+    for number in left_out:
         del sheet.rows[number]
+    sheet.formulas = [number for number in sheet.formulas if number not in left_out]
     del numbers[n:]
     columns: dict[str, list[Any]] = {}
     for place, name in enumerate(written):
@@ -140,7 +142,7 @@ def _without_value(sheet: Sheet, columns: dict[str, list[Any]]) -> Iterator[str]
     """Yield sentences on cells that hold something, but no value."""
     if sheet.formulas:
         what = "count as missing. Open the file in a spreadsheet, and save it."
-        yield f"Sheet {sheet.title!r} has {_count(sheet.formulas, 'formula')} without a stored value. They {what}"
+        yield f"Sheet {sheet.title!r} has {_count(len(sheet.formulas), 'formula')} without a stored value. They {what}"
     typed = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
     if errors := [*sheet.errors, *typed]:
         hold = "cell holds" if len(errors) == 1 else "cells hold"

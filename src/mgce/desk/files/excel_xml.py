@@ -36,7 +36,7 @@ class Sheet:
         hidden_rows: numbers of hidden rows.
         hidden_columns: for each column whether it is hidden.
         filtered: whether the sheet has a filter.
-        formulas: number of formulas without a stored value.
+        formulas: the row of each formula without a stored value.
         errors: the errors of Excel that cells hold, such as #N/A.
         no_dates: numbers in cells with the format of a date, which are no dates.
     """
@@ -47,7 +47,7 @@ class Sheet:
     hidden_rows: set[int] = field(default_factory=set)
     hidden_columns: bytearray = field(default_factory=lambda: bytearray(MOST_COLUMNS))
     filtered: bool = False
-    formulas: int = 0
+    formulas: list[int] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     no_dates: list[str] = field(default_factory=list)
 
@@ -239,7 +239,7 @@ class Cells(_Xml):
             if self._parts:
                 self._keep(self._value("".join(self._parts)))
             elif self._formula and not (self._has_value and self._kind == "str"):  # the result may be an empty text
-                self.sheet.formulas += 1
+                self.sheet.formulas.append(self._number)
 
     def _begin_row(self, values: dict[str, str]) -> None:
         number = float(values["r"]) if "r" in values else self._number + 1
