@@ -97,9 +97,9 @@ ROOMS = {
         "minimax parts",
     ),
     "mgce.features": ("card", "feature_files"),
-    "mgce.desk": ("files pages", "columns encoders", "review", "tables", "cli"),
+    "mgce.desk": ("files pages", "columns encoders", "review", "tables", "streams", "cli"),
     "mgce.desk.files": (
-        "excel_files file_kinds images layout splits vectors",
+        "excel_files file_kinds images layout parts splits vectors",
         "excel_xml separators",
         "excel_sheets",
         "excel_tables reading",
@@ -121,7 +121,7 @@ ROOMS = {
         "penalized persistence stochastic torch_modules unbuilt",
         "embedding_heads forest linear soft_targets",
         "correction embedding",
-        "boosting consensus_classifier fourier linear_cv suspects",
+        "boosting consensus_classifier fourier linear_cv merged suspects",
         "mlp",
     ),
     "mgce.desk.columns": (
@@ -145,6 +145,7 @@ ROOMS = {
         "annotations annotator_report calibration_report class_report summary suspects_report",
         "report",
     ),
+    "mgce.desk.streams": ("chunks workers", "fit", "dask_frames"),
     "mgce.integrations": (
         "boosting cleanlab label_tools lightning onnx skorch transformers untied",
         "lightgbm xgboost",

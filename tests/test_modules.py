@@ -21,6 +21,7 @@ TESTED_IN = {
     "desk/cli/shared_options": "desk/cli/test_fit.py",
     "desk/files/excel_sheets": "desk/files/test_excel_tables.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
+    "desk/streams/dask_frames": "desk/streams/test_workers.py",
     "_column_types": "desk/tables/test_frame_types.py",
     "desk/files/images": "desk/encoders/test_pictures.py",
     "desk/files/splits": "desk/tables/test_known_table.py",

@@ -17,6 +17,7 @@ NIGHTLY = (
     "demo",
     "estimators",
     "label-tools",
+    "large-tables",
     "llm-labels",
     "own-data",
     "report",
@@ -29,7 +30,7 @@ PAGES = [
     *sorted({*(DOCS / "commands").glob("*.md")} - {DOCS / "commands/clean.md"}),
     *(
         DOCS / f"{name}.md"
-        for name in ("estimators", "installation", "label-tools", "llm-labels", "own-data", "targets")
+        for name in ("estimators", "installation", "label-tools", "large-tables", "llm-labels", "own-data", "targets")
     ),
 ]
 

@@ -58,6 +58,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         right_proba_: r, the probability of each class to be the right one of a training row, given its label, (n, k).
             Both are NaN for rows of weight zero, which are left out, and are not saved to files.
         transition_: T, the estimated probability that a row of class i is given the label j, shape (k, k).
+        leaf_: the fewest rows of a leaf of the forest on the given labels.
         trees_, ridge_: g, the trees and the kernel regression.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
@@ -120,15 +121,23 @@ class LabelCorrectionClassifier(RobustClassifier):
         given = np.eye(len(self.classes_))[index]
         some = np.sort(random_state.permutation(len(X))[:SELECTION_ROWS])
         tried = X[some], given[some], weight[some]
-        leaf = min(LEAVES, key=lambda leaf: _error(self._grown(*tried, leaf, seed, SELECTION_TREES), *tried[1:]))
-        by_trees = _out_of_bag(self._grown(X, given, weight, leaf, seed, self.n_estimators))
-        self.ridge_ = FourierRidge(X, given, weight, self.n_components, random_state)
+        # What :func:`mgce.estimators.merged.for_chunk` has set: the model of another chunk, and how many trees to keep.
+        first, n_trees = self.__dict__.pop("follows_", (None, self.n_estimators))
+        leaves = LEAVES if first is None else (first.leaf_,)
+
+        def error(leaf: int) -> float:
+            return _error(self._grown(*tried, leaf, seed, SELECTION_TREES), *tried[1:])
+
+        self.leaf_ = min(leaves, key=error) if len(leaves) > 1 else leaves[0]
+        by_trees = _out_of_bag(self._grown(X, given, weight, self.leaf_, seed, self.n_estimators))
+        like = None if first is None else first.ridge_
+        self.ridge_ = FourierRidge(X, given, weight, self.n_components, random_state, like)
         probs = (by_trees + on_simplex(self.ridge_.fit(given))) / 2
         correction = correct(probs, index)
         self.transition_ = correction.transition
         self.ridge_.fit(correction.probs)
         self.ridge_.forget()
-        forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, self.n_estimators)
+        forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, n_trees)
         self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
         self.left_out_proba_[order], self.right_proba_[order] = probs, correction.probs
         return self

@@ -109,7 +109,8 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         rows, target = np.ascontiguousarray(X[kept], dtype=np.float32), index[kept]
         single = (weight[kept] / weight[kept].mean()).astype(np.float32)
         with threads_for(4.0 * rows.size * self.classes_.size):
-            directions, z = fitted_directions(rows, single)
+            follows = self.__dict__.pop("follows_", None)  # what :func:`mgce.estimators.merged.for_chunk` has set
+            directions, z = fitted_directions(rows, single) if follows is None else follows._directed(rows)
             space = coordinates(z, single)
             del rows, z  # of them the search needs nothing, and it takes the most time
             oof = self._search(directions, space, target, single)
@@ -133,9 +134,18 @@ class MGCEEmbeddingClassifier(RobustClassifier):
             setattr(self, f"{name}_", getattr(directions, name).numpy().astype(np.float32))
         return oof
 
+    def _directions(self) -> Directions:
+        return Directions(self.rooted_, self.means_, self.scales_, self.center_)
+
+    def _directed(self, rows: SingleArray) -> tuple[Directions, SingleArray]:
+        directions, z = self._directions(), np.empty_like(rows)
+        for first in range(0, len(rows), CHUNK_ROWS):
+            part = slice(first, first + CHUNK_ROWS)
+            z[part] = directions(torch.tensor(rows[part], dtype=torch.float64)).numpy()
+        return directions, z
+
     def _margin_modules(self) -> list[nn.Module]:
-        parts = (self.means_, self.scales_, self.center_)
-        return [Directions(self.rooted_, *parts), MeanSoftmax(self.coefs_, self.intercepts_)]
+        return [self._directions(), MeanSoftmax(self.coefs_, self.intercepts_)]
 
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         module = nn.Sequential(*self._margin_modules())

@@ -33,6 +33,7 @@ class FourierRidge:
         weight: of each row, shape (n,).
         n_components: number D of features.
         random_state: draws omega, c, and the rows that choose the width.
+        like: a ridge regression whose features are used; None to choose the width and draw them.
 
     Attributes:
         random_weights_, random_offset_: omega, shape (d, D), and c, shape (D,).
@@ -43,19 +44,33 @@ class FourierRidge:
     The elements of statistical learning, 2nd edition, 2009, section 7.10 (the error of left-out rows).
     """
 
+    random_weights_: FloatArray
+    random_offset_: FloatArray
+    means_: FloatArray
+
     def __init__(
-        self, X: FloatArray, target: FloatArray, weight: FloatArray, n_components: int, random_state: Any
+        self,
+        X: FloatArray,
+        target: FloatArray,
+        weight: FloatArray,
+        n_components: int,
+        random_state: Any,
+        like: FourierRidge | None = None,
     ) -> None:
         gamma = 1 / (X.shape[1] * max(float(X.var(dtype=np.float64)), LEAST_VARIANCE))
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         drawn = random_state.permutation(len(X))
         some, self._kept = np.sort(drawn[:WIDTH_ROWS]), np.sort(drawn[:MOST_ROWS])
         errors = []
-        for width in WIDTHS:
+        for width in WIDTHS if like is None else ():
             self._draw(X[some], weight[some], width * gamma, n_components, seed)
             part = _Rows(self.features(X[some]), weight[some])
             errors.append(min(part.error(target[some], ridge) for ridge in RIDGES))
-        self._draw(X[self._kept], weight[self._kept], WIDTHS[int(np.argmin(errors))] * gamma, n_components, seed)
+        if like is None:
+            self._draw(X[self._kept], weight[self._kept], WIDTHS[int(np.argmin(errors))] * gamma, n_components, seed)
+        else:
+            self.random_weights_, self.random_offset_ = like.random_weights_, like.random_offset_
+            self.means_ = like.means_
         self._rows = _Rows(self.features(X[self._kept]), weight[self._kept])
         self._others = X[np.setdiff1d(np.arange(len(X)), self._kept)]
 

@@ -69,6 +69,30 @@ class Trees:
         trees.thresholds, trees.values = thresholds, values
         return trees
 
+    @classmethod
+    def of_forests(cls, forests: Sequence[Trees], n: int) -> Trees:
+        """Return the first n trees of each of several forests as one."""
+        found = [forest._first(n) for forest in forests]
+        nodes = np.cumsum([0, *(len(one.children) for one in found)])
+        leaves = np.cumsum([0, *(len(one.values) for one in found)])
+        children = []
+        for one, node, leaf in zip(found, nodes[:-1], leaves[:-1], strict=True):
+            is_leaf = one.children[:, :1] < 0
+            children.append(np.where(is_leaf, one.children - np.array([leaf, 0]), one.children + node))
+        return cls.of_arrays(
+            np.concatenate([one.starts + node for one, node in zip(found, nodes[:-1], strict=True)]),
+            np.concatenate(children),
+            *(np.concatenate([getattr(one, name) for one in found]) for name in ("features", "thresholds", "values")),
+        )
+
+    def _first(self, n: int) -> Trees:
+        if n >= len(self.starts):
+            return self
+        end = int(self.starts[n])
+        leaves = int((self.children[:end, 0] < 0).sum())  # leaves are numbered in the order of the nodes
+        parts = self.starts[:n], self.children[:end], self.features[:end], self.thresholds[:end]
+        return Trees.of_arrays(*parts, self.values[:leaves])
+
     def sums(self, rows: NDArray[np.floating[Any]], columns: int = 1) -> FloatArray:
         """Return sums over the trees of the leaf values of each row.
 

@@ -79,6 +79,10 @@ def noise_share(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseShare:
 
 def share_of_predictions(target: IntArray, predicted: IntArray, *, delta: float = 0.05) -> NoiseShare:
     """Bound the share of wrong labels as :func:`noise_share` does, from predicted classes, shape (n,)."""
-    differing, n = int((target != predicted).sum()), len(target)
+    return bounded_share(int((target != predicted).sum()), len(target), delta=delta)
+
+
+def bounded_share(differing: int, n: int, *, delta: float = 0.05) -> NoiseShare:
+    """Bound the share of wrong labels as :func:`noise_share` does, if so many of n labels differ from predictions."""
     upper = float(beta.ppf(1 - delta, differing + 1, n - differing)) if differing < n else 1.0
     return NoiseShare(upper, differing / n, n, delta)

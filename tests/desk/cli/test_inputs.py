@@ -50,7 +50,7 @@ TEXTS = {
         "shard",
     ),
     *("prediction", "bounds", "by", "dataset", "methods", "betas", "trims", "protocol", "precision", "name", "stem"),
-    *("backend", "scheduler"),
+    *("backend", "scheduler", "memory"),
 }
 # What a command is called with, unless the case says otherwise: its arguments by position, then its options.
 CALLS = {

@@ -82,16 +82,14 @@ def test_names_of_columns_with_brackets_are_no_other_kind(tmp_path, text):
 
 
 def test_a_folder_of_tables_is_named_as_one(tmp_path):
-    folder = tmp_path / "spark.parquet"
+    folder = tmp_path / "spark.csv"
     folder.mkdir()
     (folder / "_SUCCESS").touch()
-    FRAME.to_parquet(folder / "part-0000.parquet")
-    with pytest.raises(
-        ValueError, match=r"a file with a table, but got 'the folder .*, which holds part-0000.parquet;"
-    ):
+    FRAME.to_csv(folder / "part-0000.csv")
+    with pytest.raises(ValueError, match=r"a file with a table, but got 'the folder .*, which holds part-0000.csv;"):
         read_frame(folder, "table")
-    FRAME.to_parquet(folder / "part-0001.parquet")
-    with pytest.raises(ValueError, match="of 2 tables such as part-0000.parquet; write them to one file"):
+    FRAME.to_csv(folder / "part-0001.csv")
+    with pytest.raises(ValueError, match="of 2 tables such as part-0000.csv; write them to one file"):
         read_frame(folder, "table")
-    with pytest.raises(ValueError, match="to be a folder of pictures .* of 2 tables such as part-0000.parquet"):
+    with pytest.raises(ValueError, match="to be a folder of pictures .* of 2 tables such as part-0000.csv"):
         Inputs.of_folder(folder)

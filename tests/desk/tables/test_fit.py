@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from sklearn.metrics import accuracy_score
 
 from mgce import certify
+from mgce.desk.tables import learning
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import OF_ALL_ROWS
 from mgce.desk.tables.model import TableModel
@@ -298,3 +300,16 @@ def test_of_right_labels_whose_classes_overlap_nothing_false_is_said(k):
     said = when_to_stop(fit)
     assert "Where classes overlap it may be none." in said if judged.is_issue.any() else said.startswith("No label")
     assert "expects" in said and f"Of the {judged.share.n:,} labels, 0.0% to " in wrong_labels(fit)
+
+
+def test_large_tables_say_what_more_rows_give(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 400))
+    frame = pd.DataFrame({"x": x, "y": y, "label": np.where(x * y > 0, "same", "other")})
+    assert not any("What more rows give" in note for note in run(frame, FitPlan("label")).notes)
+    monkeypatch.setattr(learning, "CURVE_ROWS", 300)
+    (said,) = [note for note in run(frame, FitPlan("label")).notes if "What more rows give" in note]
+    few, many = map(float, re.findall(r"([\d.]+)%", said))
+    assert "if it learns 75 rows" in said
+    assert "if it learns 300." in said
+    assert few < many  # four times as many rows of a diagonal problem

@@ -177,7 +177,7 @@ PRINTED: list[Entry] = [
     ),
     *(
         Printed(f"docs/{name}.md")
-        for name in ("estimators", "installation", "label-tools", "llm-labels", "own-data", "targets")
+        for name in ("estimators", "installation", "label-tools", "large-tables", "llm-labels", "own-data", "targets")
     ),
 ]
 

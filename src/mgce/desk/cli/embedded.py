@@ -23,6 +23,7 @@ from mgce.desk.encoders.encoder import Encoder
 from mgce.desk.encoders.inputs import Inputs, pictures_in
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
 from mgce.desk.files.layout import Names
+from mgce.desk.files.parts import is_parts, part_files
 from mgce.desk.files.reading import Reading, cells_with_line_breaks
 from mgce.desk.files.table_files import accounted, read_accounted
 from mgce.desk.files.text_tables import TextFormat
@@ -248,7 +249,7 @@ def read_new(
         for option, given in (("embeddings", embeddings), ("encoder", encoder)):
             if given is not None:
                 raise ValueError(expected(option, "given with a model of embeddings", given))
-    if width and table.is_dir():
+    if width and table.is_dir() and not is_parts(table):
         with TemporaryDirectory() as folder:
             inputs = Inputs.of_folder(table)
             features, _, notes = encoded(console, inputs, encoder or BUILT_IN, Path(folder, "new.npz"))
@@ -287,9 +288,9 @@ def _named(frame: pd.DataFrame, fitted: TableModel, features: Features) -> pd.Da
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the pictures in a folder; or the file itself, and the description beside it if it is an .npy file."""
+    """Return the parts or pictures in a folder; or the file, and the description beside it if it is an .npy file."""
     if source.is_dir():
-        return [*pictures_in(source)]
+        return part_files(source) or [*pictures_in(source)]
     return [source, sidecar(source)] if source.suffix.lower() == NPY else [source]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -28,16 +29,17 @@ from mgce.desk.cli.embedded import (
     read_source,
 )
 from mgce.desk.cli.fit_files import FitFiles, Origin
-from mgce.desk.cli.fit_options import Given, Labels, Settings, Written
+from mgce.desk.cli.fit_options import Given, Labels, Large, Settings, Written
 from mgce.desk.cli.option_groups import grouped, typed
 from mgce.desk.cli.outputs import terminal, write_json
 from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
 from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.files.parts import is_parts
 from mgce.desk.files.table_files import table_name
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.review.decision_file import read_decisions
+from mgce.desk.review.decision_file import read_decisions, saved_as
 from mgce.desk.tables import report
 from mgce.desk.tables.annotations import annotator_sentences
 from mgce.desk.tables.fit import About, TableFit, run
@@ -105,6 +107,7 @@ def fit(
         str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
     ] = None,
     form: Form,
+    large: Large,
     written: Written,
 ) -> TableFit:
     """Fit a classifier to a table whose labels may be partly wrong, and bound how often it disagrees with them.
@@ -132,27 +135,39 @@ def fit(
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
     start = monotonic()
-    with nothing_written_if_interrupted(console):
-        source = read.source(console, plan, several, files.features)
-        source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), form, jobs)
-        about = About(
-            source.reading,
-            decisions,
-            source.card,
-            None if labelled is None else labelled.consensus,
-            source.notes,
-            _on_replaced(replaced),
-            _caution(table),
-        )
-        with steps_shown(console, "Fitting") as told:
-            result = run(source.frame, plan, told, jobs, about)
-        words = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels)]
-        words += [] if written.out is None else ["--out", str(written.out)]
-        steps = next_steps(result, str(table), str(files.model), reviewed, words)
-        contents = files.contents(result, table.name, written.suspects, steps, labelled)
-    write_files(files.model.parent, contents)
-    origin = Origin(read.labels_file, form, source.reading)
-    marked = files.write_changed(result, source.frame, origin, formulas=written.formulas)
+    parts, n = large.n_chunks(table, plan)
+    with ExitStack() as stack:
+        with nothing_written_if_interrupted(console):
+            if parts is not None and n > 1:
+                large.check(written, labels, several=several is not None, reviewed=reviewed)
+                folders = stack.enter_context(files.chunks())
+                with steps_shown(console, "Fitting") as told:
+                    result = replace(large.fitted(parts, plan, n, folders, told, jobs), caution=_caution(table))
+                source, labelled, files = None, None, replace(files, in_chunks=True)
+            else:
+                source = read.source(console, plan, several, files.features)
+                source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), form, jobs)
+                about = About(
+                    source.reading,
+                    decisions,
+                    source.card,
+                    None if labelled is None else labelled.consensus,
+                    source.notes,
+                    _on_replaced(replaced),
+                    _caution(table),
+                )
+                with steps_shown(console, "Fitting") as told:
+                    result = run(source.frame, plan, told, jobs, about)
+            words = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels), *typed(large)]
+            words += [] if written.out is None else ["--out", str(written.out)]
+            steps = next_steps(result, str(table), str(files.model), reviewed, words)
+            steps = files.steps(steps, saved_as(str(files.model.with_suffix("")), 0))
+            contents = files.contents(result, table.name, written.suspects, steps, labelled)
+        write_files(files.model.parent, contents)
+    marked = []
+    if source is not None:
+        origin = Origin(read.labels_file, form, source.reading)
+        marked = files.write_changed(result, source.frame, origin, formulas=written.formulas)
     facts = {"headline": report.headline(result), "table": table.name, "files": [*contents]}
     write_json(written.json_file, {**facts, **summary(result, marked)})
     print_fit(console, result, steps, marked)
@@ -174,7 +189,7 @@ class _Input:
     @property
     def is_folder(self) -> bool:
         """Whether it is a folder of pictures."""
-        return self.table.is_dir()
+        return self.table.is_dir() and not is_parts(self.table)
 
     @property
     def files(self) -> list[Path | None]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import shlex
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from mgce._column_types import cells_of, texts
-from mgce._files import write_files
+from mgce._files import replacing, write_files
 from mgce._machine import describe
+from mgce._validation import expected
 from mgce.desk.cli.fit_options import Written
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
@@ -147,6 +151,7 @@ class FitFiles:
     mended: Path | None
     several: bool = False  # whether the table has several labels a row, so that their consensus is written
     of_pictures: bool = False  # whether it is a folder of pictures, so that their features are written
+    in_chunks: bool = False  # whether it was fitted to in chunks, so that the file of suspects has parts
 
     @classmethod
     def of(cls, written: Written, table: Path, several: bool, of_pictures: bool) -> FitFiles:
@@ -168,6 +173,38 @@ class FitFiles:
     def suspects(self) -> Path:
         """The path of the CSV file that lists all rows, the most suspect label first."""
         return self.model.with_suffix(".suspects.csv")
+
+    @property
+    def suspect_parts(self) -> Path:
+        """The folder of the parts of the file of suspects, of a table in chunks."""
+        return self.model.with_suffix(".suspects")
+
+    def steps(self, steps: Mapping[str, str], decisions: str) -> dict[str, str]:
+        """Return what to do next: decisions on a table in chunks are for `mgce clean`, since no fit takes them."""
+        clean = shlex.join(["mgce", "clean", str(self.suspect_parts), "--checked", decisions])
+        mend = "Take the decisions, and say which rows to look up so that few labels are still wrong."
+        each = ((mend, clean) if "--checked" in command else (said, command) for said, command in steps.items())
+        return dict(each) if self.in_chunks else {**steps}
+
+    @contextmanager
+    def chunks(self) -> Iterator[tuple[Path, Path]]:
+        """Yield an empty folder for chunks, which is removed at the end, and one that becomes that of the suspects.
+
+        Raises:
+            ValueError: if something else is in the place of the suspects.
+        """
+        place = self.suspect_parts
+        ours = place.is_dir() and all(one.match("part-*.parquet") for one in place.iterdir())
+        if place.exists() and not ours:
+            raise ValueError(expected("out", f"a path beside which {place.name} can be written", str(self.model)))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(place) as parts:
+            chunks = parts.parent / "chunks"
+            for folder in (chunks, parts):
+                folder.mkdir()
+            yield chunks, parts
+            if ours:
+                shutil.rmtree(place)
 
     @property
     def consensus(self) -> Path:
@@ -248,10 +285,10 @@ class FitFiles:
             (self.cleaned, f"The rows whose label does not look wrong are in {self.cleaned}."),
             (self.mended, f"The table with all decisions is in {self.mended}."),
         ]
-        said = (
-            f"The model is in {self.model}, the report in {self.report}, and all rows, those with the most suspect "
-            f"label first, in {self.suspects}."
-        )
+        rows, where = "all rows, those with the most suspect label first,", f"in {self.suspects}"
+        if self.in_chunks:
+            rows, where = "all rows", f"in parts in {self.suspect_parts}, the most suspect ones in {self.suspects}"
+        said = f"The model is in {self.model}, the report in {self.report}, and {rows} {where}."
         return " ".join([said, *(sentence for written, sentence in more if written)])
 
 

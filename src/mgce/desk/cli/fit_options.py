@@ -14,14 +14,21 @@ from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
 from mgce.desk.cli.outputs import Json, Quiet
 from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, TABLE, Category, Drop, Text, columns_of, parse_rate
 from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.files.parts import Parts, is_parts
+from mgce.desk.streams.chunks import Chunks, n_chunks, parse_memory
+from mgce.desk.streams.fit import Work, fit_in_chunks
+from mgce.desk.streams.workers import workers
+from mgce.desk.tables.fit import OnStep, TableFit
 from mgce.desk.tables.fit_plan import FitPlan
+
+MEMORY = "2GB"  # that every laptop has to spare: more than half of it is libraries and models
 
 
 @dataclass(frozen=True)
 class Given:
     """The table, and the column of its labels."""
 
-    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder of pictures.")]
+    table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder: of pictures, or of parts of Parquet.")]
     target: Annotated[str | None, typer.Option(help=f"Column with the labels [of a folder of classes: {LABEL}].")] = (
         None
     )
@@ -108,6 +115,59 @@ class Labels:
             if value is not None:
                 what = "left out for a folder of pictures" if is_folder else "given with a folder of pictures"
                 raise ValueError(expected(option, what, str(value)))
+
+
+@dataclass(frozen=True)
+class Large:
+    """The options for tables that do not fit the memory."""
+
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Memory to use, such as 8GB: of Parquet or Arrow, that much at a time [{MEMORY} for a folder]."
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None, typer.Option(help="Dask scheduler, tcp://...: its workers, each with --memory, read and learn.")
+    ] = None
+
+    def n_chunks(self, table: Path, plan: FitPlan) -> tuple[Parts | None, int]:
+        """Return the table if it is one of parts, and into how many chunks it has to be divided; 1 for none.
+
+        Raises:
+            ValueError: if the table cannot be divided, and has to be.
+        """
+        if not is_parts(table) and self.memory is None and self.scheduler is None:
+            return None, 1
+        memory, parts = parse_memory(self.memory or MEMORY), Parts.of(table)
+        n = n_chunks(parts, plan, memory)
+        return parts, n if self.scheduler is None else max(2, n)  # with workers, no row comes to this process
+
+    def fitted(
+        self, parts: Parts, plan: FitPlan, n: int, folders: tuple[Path, Path], told: OnStep, jobs: int
+    ) -> TableFit:
+        """Return the fit to a table in n chunks, for which there is a folder, and one for the parts of suspects."""
+        chunks = Chunks.of(folders[0], n, parts, plan)
+        with workers(self.scheduler) as each:
+            return fit_in_chunks(parts, Work(chunks, plan, 1 if self.scheduler else jobs, folders[1]), each, told)
+
+    def check(self, written: Written, labels: Labels, *, several: bool, reviewed: tuple[str, ...]) -> None:
+        """Raise an error for options that need all rows at once, of a table that is divided.
+
+        Raises:
+            ValueError: if there is one.
+        """
+        options = {
+            "label_columns": labels.label_columns or several,
+            "checked": reviewed,
+            "cleaned": written.cleaned,
+            "mended": written.mended,
+            "embeddings": labels.embeddings,
+        }
+        for option, value in options.items():
+            if value:
+                what = f"left out for a table that does not fit {self.memory or MEMORY}; see --memory"
+                raise ValueError(expected(option, what, value))
 
 
 @dataclass(frozen=True)

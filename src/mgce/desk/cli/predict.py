@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
-from mgce._files import write_files
+from mgce._files import replacing, write_files
 from mgce._validation import expected
 from mgce.desk.cli.embedded import PredictForm, files_of, files_of_encoder, files_of_features, read_new
 from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.shared_options import TABLE
+from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.desk.columns.kinds import unlike_their_column
-from mgce.desk.files.table_files import answer_suffix, frame_as_written, is_table, is_text_file, table_name
+from mgce.desk.files.parts import Parts, is_parts
+from mgce.desk.files.table_files import accounted, answer_suffix, frame_as_written, is_table, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.tables.model import TableModel, predictions_frame
 
+MOST_NOTES = 10  # on the parts of a table: as many as are read
 DIGITS = 6  # significant digits of probabilities in a CSV file
 
 
@@ -30,7 +33,11 @@ class Result:
     """The options on the table of predictions."""
 
     out: Annotated[
-        Path | None, typer.Option(help="File for the result: .csv, .xlsx or .parquet [NAME-predictions, as TABLE is].")
+        Path | None,
+        typer.Option(
+            help="File for the result: .csv, .xlsx or .parquet [NAME-predictions, as TABLE is]; for a folder of parts, "
+            "a new folder."
+        ),
     ] = None
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
@@ -69,37 +76,86 @@ def predict(
     of the training rows. Where there is q, all three are equal. In a CSV file, an id or class that begins like a
     spreadsheet formula (=, +, -, @) and is not a number gets an apostrophe in front.
     """
-    out = asked.out or Path(f"{table_name(table)}-predictions{answer_suffix(table)}")
+    in_parts = is_parts(table)
+    out = asked.out or Path(f"{table_name(table)}-predictions{'' if in_parts else answer_suffix(table)}")
     read = [model, *files_of(table), *files_of_features(form.embeddings), *files_of_encoder(form.encoder)]
     check_outputs({"out": out, "json": json_file}, read)
+    console, fitted = terminal(json_file, quiet), TableModel.load(model)
+    if in_parts and not fitted.columns.width:
+        _predict_parts(console, fitted, Parts.of(table), out, asked, json_file)
+        return
     check_table("out", out)
-    fitted = TableModel.load(model)
-    console = terminal(json_file, quiet)
     source = read_new(console, fitted, table, fitted.columns.text, (), form)
     frame = source.frame
     fitted.require_room(len(frame))
-    selected = fitted.columns.select(frame)
-    predictions = fitted.predict(selected)
-    names = fitted.columns.row_names(frame)
-    result = predictions_frame(fitted, predictions, names, every_class=asked.probabilities, sets=asked.sets)
+    found = _Found.of(fitted, frame, fitted.columns.row_names(frame), asked)
+    result = found.table
     if asked.keep_columns:
         result = _beside(result, _other_columns(table, frame, fitted, out, form))
     digits = None if asked.keep_columns else DIGITS
     write_files(out.parent, {out.name: to_table_file(result, out, digits, formulas=asked.formulas)})
-    notes = [
-        *source.all_notes,
-        *unlike_their_column(frame, selected, fitted.columns.kinds),
-        *fitted.unseen(selected),
-    ]
-    counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
-    what, probs = ("p", predictions.p) if predictions.q is None else ("q", predictions.q)
-    unsure = int((probs.max(1) < 0.5).sum())
-    found = {"file": out.name, "rows": len(frame), "predictions": counts, "unsure": unsure, "notes": notes}
-    write_json(json_file, found)
+    _say(console, fitted, out, asked, json_file, [replace(found, notes=[*source.all_notes, *found.notes])])
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is predicted of some rows."""
+
+    table: pd.DataFrame
+    counts: dict[str, int]  # numbers of rows by predicted class
+    unsure: int  # rows in which no class is likelier than not
+    notes: list[str]
+
+    @classmethod
+    def of(cls, fitted: TableModel, frame: pd.DataFrame, names: pd.Series[Any], asked: Result) -> _Found:
+        """Predict the rows of a table."""
+        selected = fitted.columns.select(frame)
+        predictions = fitted.predict(selected)
+        table = predictions_frame(fitted, predictions, names, every_class=asked.probabilities, sets=asked.sets)
+        probs = predictions.p if predictions.q is None else predictions.q
+        counts = {str(label): int((predictions.label == label).sum()) for label in fitted.classes}
+        notes = [*unlike_their_column(frame, selected, fitted.columns.kinds), *fitted.unseen(selected)]
+        return cls(table, counts, int((probs.max(1) < 0.5).sum()), notes)
+
+
+def _predict_parts(
+    console: Terminal, fitted: TableModel, parts: Parts, out: Path, asked: Result, json_file: Path | None
+) -> None:
+    """Predict the rows of a table in parts, and write a folder with a part for each group of rows, or nothing."""
+    if out.exists():
+        raise ValueError(expected("out", "the path of a folder that does not exist yet", str(out)))
+    found: list[_Found] = []
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with nothing_written_if_interrupted(console), replacing(out) as folder:
+        folder.mkdir()
+        for unit in parts.units:
+            for first, table in unit.batches():
+                frame = accounted(table)[0]
+                names = fitted.columns.row_names(frame)
+                if names.name == "row":
+                    names = pd.Series(map(str, range(first + 1, first + 1 + len(frame))), name="row")
+                one = _Found.of(fitted, frame, names, asked)
+                result = _beside(one.table, frame) if asked.keep_columns else one.table
+                result.to_parquet(folder / f"part-{len(found):05}.parquet", index=False)
+                told = [f"In {unit.name}: {note}" for note in one.notes]
+                found.append(replace(one, table=one.table.iloc[:0], notes=told))
+    _say(console, fitted, out, asked, json_file, found)
+
+
+def _say(
+    console: Terminal, fitted: TableModel, out: Path, asked: Result, json_file: Path | None, found: Sequence[_Found]
+) -> None:
+    """Print what was predicted, and write it as JSON."""
+    counts = {label: sum(one.counts[label] for one in found) for label in found[0].counts}
+    unsure, notes = sum(one.unsure for one in found), [note for one in found for note in one.notes]
+    if len(notes) > MOST_NOTES and len(found) > 1:
+        notes = [*notes[:MOST_NOTES], f"There are {len(notes) - MOST_NOTES:,} more such notes on other parts."]
+    facts = {"rows": sum(counts.values()), "predictions": counts, "unsure": unsure, "notes": notes}
+    write_json(json_file, {"file": out.name, **facts})
     if asked.sets:
         console.print(str(fitted.sets))
     console.print_notes(notes)
-    console.print(_summary(counts, out, what, unsure))
+    console.print(_summary(counts, out, "q" if fitted.corrects else "p", unsure))
 
 
 def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> str:

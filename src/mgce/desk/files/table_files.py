@@ -16,6 +16,7 @@ from mgce._text import printable
 from mgce._validation import expected, unknown_name
 from mgce.desk.files.file_kinds import HEAD, kind_of
 from mgce.desk.files.layout import Asked, AskedError, Names
+from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.files.reading import SHEETS, Reading
 from mgce.desk.files.separators import division
 from mgce.desk.files.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
@@ -24,6 +25,7 @@ from mgce.desk.files.typed_tables import (
     READS,
     Reader,
     read_excel,
+    read_parts,
     read_python_frame,
     reader_of_content,
 )
@@ -40,8 +42,8 @@ STDIN = Path("-")  # the path that stands for standard input, as in other comman
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table, by the suffix of its name; standard input counts as one."""
-    return path == STDIN or _without_gz(path).suffix.lower() in SUFFIXES
+    """Return whether a file is a table, by the suffix of its name; standard input and folders of parts are some."""
+    return path == STDIN or is_parts(path) or _without_gz(path).suffix.lower() in SUFFIXES
 
 
 def table_name(path: Path) -> str:
@@ -72,8 +74,9 @@ def read_accounted(
     """Read a table from a file; return it with a report that accounts for every line of the file.
 
     Args:
-        path: the file, or `STDIN`. Its suffix, without a final .gz, determines the format: see `READERS`. Files with
-            any other suffix are read as text. On standard input, the first bytes determine the format.
+        path: the file, a folder with parts of Parquet or Arrow, or `STDIN`. The suffix of a file, without a final .gz,
+            determines the format: see `READERS`. Files with any other suffix are read as text. On standard input, the
+            first bytes determine the format.
         name: the name of the argument or option, for errors.
         text: columns of a text file whose values stay text as written, so that "007" does not become the number 7.
         classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
@@ -92,6 +95,9 @@ def read_accounted(
     """
     import pandas as pd
 
+    if is_parts(path):
+        frame, reading, written = read_parts(Parts.of(path)).accounted(table_file_name(path))
+        return _checked(frame, written, name, text), reading
     if path != STDIN and path.is_dir():
         raise ValueError(expected(name, "a file with a table", f"the folder {path}{tables_in(path)}"))
     if path != STDIN and not path.is_file():

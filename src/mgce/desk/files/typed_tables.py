@@ -14,6 +14,7 @@ from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
 from mgce.desk.files.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.desk.files.file_kinds import ARROW, EXCEL, PARQUET, ZIP
 from mgce.desk.files.layout import Asked
+from mgce.desk.files.parts import Parts
 from mgce.desk.files.reading import SHEETS, Reading
 
 if TYPE_CHECKING:
@@ -62,6 +63,13 @@ def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
         size = TableSize(asked.stored)
         check_parquet(file, size)
         return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet", size)
+
+
+def read_parts(parts: Parts) -> Typed:
+    """Read all rows of a table in several files."""
+    size = TableSize(sum(file.stat().st_size for file in parts.files))
+    typed = _of_batches(parts.batches(), parts.schema, parts.source, size)
+    return replace(typed, notes=[*parts.notes, *typed.notes])
 
 
 def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:

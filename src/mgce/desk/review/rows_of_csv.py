@@ -8,20 +8,25 @@ from pathlib import Path
 
 from mgce._text import spreadsheet_text
 from mgce._validation import expected
+from mgce.desk.files.parts import is_parts
 from mgce.desk.files.separators import division, long_cells, text_lines
+from mgce.desk.files.table_files import read_frame
 
 
 def rows_of_csv(path: Path, name: str) -> list[list[str]]:
     """Return the rows of a CSV file, the column names first, without the apostrophes that were put before formulas.
 
     Args:
-        path: the file, in UTF-8.
+        path: the file, in UTF-8; or a folder of parts of Parquet with the same columns.
         name: the name of the argument or option, for errors.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
         ValueError: if the file is not a CSV file in UTF-8.
     """
+    if is_parts(path):
+        frame = read_frame(path, name)
+        return [[*frame.columns], *map(list, frame.astype(str).itertuples(index=False, name=None))]
     if not path.is_file():
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
     content = path.read_bytes()

@@ -26,7 +26,8 @@ from mgce.desk.tables.checked import Checked, Findings, findings
 from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality
-from mgce.desk.tables.learning import learn, models_of, refit
+from mgce.desk.tables.judging import Counts
+from mgce.desk.tables.learning import Judge, learn, models_of, refit
 from mgce.desk.tables.listing import Listing
 from mgce.desk.tables.measures import Measures, measure
 from mgce.desk.tables.model import TableModel
@@ -76,9 +77,10 @@ class TableFit:
     quality: dict[str, Any]  # on the rows held out: what `quality` returns
     certificate: RiskCertificate
     measures: Measures  # on the rows held out
-    judgement: DoubtfulLabels  # of the given labels of all rows
-    listing: Listing  # what is listed of each row beside the judgement
-    row_names: pd.Series[Any]  # of all rows: values of the id column, or numbers of the rows
+    judgement: DoubtfulLabels  # of the given labels of all rows; of a table in chunks, of the most suspect ones
+    judge: Judge  # what judged them
+    listing: Listing  # what is listed of each of these rows beside the judgement
+    row_names: pd.Series[Any]  # of these rows: values of the id column, or numbers of the rows
     n_train: int  # number of training rows, of which none is a copy
     n_copies: int  # number of rows that are copies of others
     # Mean of q of the predicted class on the rows held out: an estimate of the accuracy against right labels, or NaN.
@@ -94,6 +96,12 @@ class TableFit:
     asked: Sequence[str] = ()  # what to look at first: spellings that were joined, and others that may be one class
     caution: str = ""  # what the headline has to add, of what is known of the table's file
     consensus: Consensus | None = None  # of several labels a row, if the target is one
+    totals: Counts | None = None  # of all rows, where the judgement is of some
+
+    @property
+    def counts(self) -> Counts:
+        """The numbers of rows, and of those that look wrong."""
+        return self.totals or Counts.of(self.judgement)
 
     @property
     def share(self) -> NoiseShare:
@@ -105,7 +113,7 @@ class TableFit:
     @property
     def n_asked(self) -> int:
         """The number of distinct rows whose label is more likely wrong than right."""
-        return int((self.judgement.is_issue & self.judgement.is_distinct).sum())
+        return int(self.counts.look_wrong.sum())
 
     @property
     def given_label(self) -> str:
@@ -163,7 +171,7 @@ def run(
     sets = None if in_use else prediction_sets(held_out, rows, plan)  # which need exchangeable rows
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows, and judging their labels")
-        model, judgement = refit(choice, learnt_from, plan, jobs)
+        model, judgement, judge = refit(choice, learnt_from, plan, jobs)
         model = replace(model, sets=sets, encoder=about.encoder)
     on_rows = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, on_rows)
@@ -173,6 +181,7 @@ def run(
         found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     judgement = judgement if checked is None else checked.settled(judgement, rows)
+    judgement = _doubted(judgement, listing, model, about.consensus)
     return TableFit(
         plan=plan,
         model=model,
@@ -181,7 +190,8 @@ def run(
         quality=quality(held_out.known.margins, rows.target[rows.held_out], measured.beta),
         certificate=certificate,
         measures=measures,
-        judgement=_doubted(judgement, listing, model, about.consensus),
+        judgement=judgement,
+        judge=judge,
         listing=listing,
         row_names=rows.names,
         n_train=len(learnt_from.train),

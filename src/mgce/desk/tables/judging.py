@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._arrays import IntArray
+from mgce._arrays import FloatArray, IntArray
 from mgce.desk.tables.choice import CORRECTION, unlearnt
 from mgce.estimators import LabelCorrectionClassifier, MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import completed
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of distinct rows with each given label, and how many of their labels are expected to be wrong."""
+
+    rows: IntArray  # (k,)
+    look_wrong: IntArray  # (k,), rows whose label is more probably wrong than right
+    expected: FloatArray  # (2,), of wrong labels, among the rows that look wrong and among the others
+
+    @classmethod
+    def of(cls, judged: DoubtfulLabels) -> Counts:
+        """Count the rows of a judgement."""
+        rows, k = judged.is_distinct, len(judged.classes)
+        each, looks = (np.bincount(judged.target[some], minlength=k) for some in (rows, rows & judged.is_issue))
+        return cls(each, looks, np.array(judged.expected_wrong))
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.rows + other.rows, self.look_wrong + other.look_wrong, self.expected + other.expected)
 
 
 def judge(

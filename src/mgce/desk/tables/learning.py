@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,9 @@ from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.desk.columns.kinds import NUMBER, TEXT
-from mgce.desk.tables.choice import CORRECTING, CORRECTION, HEAD, WIDE, Choice, candidates, choose, estimator
+from mgce.desk.tables.choice import CORRECTING, CORRECTION, HEAD, WIDE, Choice, Weight, candidates, choose, estimator
 from mgce.desk.tables.fit_plan import FitPlan
-from mgce.desk.tables.judging import judge
+from mgce.desk.tables.judging import judge as judge_labels
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.rows import Rows
 from mgce.desk.tables.text_features import reads_meaning
@@ -24,6 +25,7 @@ from mgce.desk.tables.text_features import transformer as features_of
 from mgce.labels.doubtful import DoubtfulLabels
 
 IntArray = NDArray[np.int64]
+CURVE_ROWS = 50_000  # training rows from which on the model is fitted to a quarter too: a minute beside several
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,14 @@ class Learnt:
 
     model: TableModel  # what was chosen, fitted to the training rows
     choice: Choice
-    warned: list[str]  # of fits that did not converge, each sentence once
+    warned: list[str]  # of fits that did not converge, each sentence once, and what more rows would give
+
+
+class Judge(NamedTuple):
+    """A fitted model that judges labels, with its name."""
+
+    name: str
+    fitted: Any
 
 
 def models_of(rows: Rows, plan: FitPlan, jobs: int) -> list[tuple[str, Any]]:
@@ -66,25 +75,61 @@ def learn(rows: Rows, plan: FitPlan, models: list[tuple[str, Any]], on_fit: Call
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         choice = choose(X, y, models, on_fit=on_fit, **options)
+        more = _what_more_rows_give(X, y, choice, plan, options["weight"]) if len(X) >= CURVE_ROWS else []
     warned = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, ConvergenceWarning)))
-    return Learnt(_model(rows, transformer, choice, rows.train, plan), choice, warned)
+    return Learnt(_model(rows, transformer, choice, rows.train, plan), choice, [*warned, *more])
 
 
-def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableModel, DoubtfulLabels]:
-    """Return the chosen model fitted to all distinct rows, and the judgement of the labels of all rows."""
-    distinct = np.concatenate([rows.train, rows.held_out])
-    selected, labels = rows.selected.iloc[distinct], rows.classes[rows.target[distinct]]
+def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan: FitPlan, weight: Weight) -> list[str]:
+    """Say how many labels that it had not learnt the model predicts, and how many of a quarter of the rows."""
+    if choice.name not in CORRECTING:
+        return []
+    some = np.random.default_rng(plan.seed).permutation(len(X))[: len(X) // 4]
+    fewer = choose(
+        X[some],
+        y[some],
+        [(choice.name, estimator(choice.name, plan.seed))],
+        on_fit=lambda _: None,
+        weight=None if weight is None else weight[some],
+        balanced=plan.metric == "balanced",
+    )
+    few, many = (f"{one.trials[0].accuracy:.1%}" for one in (fewer, choice))
+    return [
+        f"What more rows give: of labels that it had not learnt, the model predicts {few} if it learns {len(some):,} "
+        f"rows, and {many} if it learns {len(X):,}."
+    ]
+
+
+def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableModel, DoubtfulLabels, Judge]:
+    """Return the chosen model fitted to all distinct rows, the judgement of the labels of all rows, and who judged."""
+    distinct = rows.distinct
+    selected = rows.selected.iloc[distinct]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
-    X, weight = transformer.transform(rows.selected), _weight(rows, distinct, plan)
-    options = {} if weight is None else {"sample_weight": weight}
-    fitted = estimator(choice.name, plan.seed, jobs, plan.beta).fit(X[distinct], labels, **options)
+    X = transformer.transform(rows.selected)
+    made = partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
+    fitted, judge = learn_all(choice.name, X[distinct], rows, plan, made)
     model = _model(rows, transformer, replace(choice, fitted=fitted), distinct, plan)
-    judging, source = fitted, choice.name
+    judged = judge_labels(judge.fitted, judge.name, X, rows.target, distinct, rows.first)
+    return replace(model, n_measured=len(rows.train)), judged, judge
+
+
+def learn_all(name: str, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Callable[[str], Any]) -> tuple[Any, Judge]:
+    """Return a model that was fitted to all distinct rows, and the model that judges their labels.
+
+    Args:
+        name: of the model.
+        X: the features of the distinct rows.
+        rows: the rows.
+        plan: the settings.
+        made: returns an unfitted model by its name.
+    """
+    labels, weight = rows.classes[rows.target[rows.distinct]], _weight(rows, rows.distinct, plan)
+    fitted = made(name).fit(X, labels, **({} if weight is None else {"sample_weight": weight}))
     # For the balanced metric, rows have weights by which rare labels seem right.
-    if source not in CORRECTING or plan.metric == "balanced":
-        source = HEAD if source == HEAD else CORRECTION
-        judging = estimator(source, plan.seed, jobs).fit(X[distinct], labels, rows.weight(distinct))
-    return replace(model, n_measured=len(rows.train)), judge(judging, source, X, rows.target, distinct, rows.first)
+    if name in CORRECTING and plan.metric != "balanced":
+        return fitted, Judge(name, fitted)
+    source = HEAD if name == HEAD else CORRECTION
+    return fitted, Judge(source, made(source).fit(X, labels, rows.weight(rows.distinct)))
 
 
 def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:

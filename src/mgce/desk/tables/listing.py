@@ -99,6 +99,12 @@ def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing
     Returns:
         The content of the file.
     """
+    values = own_columns(judged, names, listing)
+    return to_csv(file_of_suspects(values, listing.cells, listing.target, str(names.name)).iloc[judged.order], None)
+
+
+def own_columns(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing) -> dict[str, Any]:
+    """Return the columns of a file of suspects, except the cells of the table, for n rows in the order of the table."""
     n = len(judged.target)
     rows, order = np.arange(n), judged.order
     texts = np.array([str(label) for label in judged.classes], dtype=object)
@@ -106,7 +112,7 @@ def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing
     others[rows, judged.target] = -1
     precision = np.empty(n)
     precision[order] = judged.wrong[order].cumsum() / np.arange(1, n + 1)
-    values = {
+    return {
         "rank": np.argsort(order) + 1,
         "": names.astype(str).to_numpy(),
         "line": np.full(n, "", dtype=object) if listing.lines is None else listing.lines,
@@ -123,7 +129,6 @@ def suspects_csv(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing
         "draw": listing.draws.number,
         "draw_probability": [float(f"{value:.6g}") for value in listing.draws.probability],
     }
-    return to_csv(file_of_suspects(values, listing.cells, listing.target, str(names.name)).iloc[order], None)
 
 
 def file_of_suspects(values: Mapping[str, Any], cells: pd.DataFrame, target: str, name: str) -> pd.DataFrame:

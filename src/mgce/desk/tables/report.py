@@ -144,7 +144,7 @@ def _how_many_wrong(fit: TableFit) -> str:
     n = math.floor(share.upper * share.n)
     left = " may be left" if so_far else ""
     most = f"0 to {n:,} of the {share.n:,} ({percent_up(share.upper)}){left}, if {ASSUMPTION}."
-    asked, others = fit.judgement.expected_wrong
+    asked, others = fit.counts.expected
     first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     estimate = f" The estimate is {expected}{first}."
@@ -297,7 +297,6 @@ def _choice(fit: TableFit) -> str:
 
 def _suspects(fit: TableFit, most: int) -> str:
     """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
-    judgement = fit.judgement
     judged_by = (
         "A forest and a kernel regression judge the label of each row, without having learnt it: trees whose sample "
         "lacks the row, and a regression that leaves it out."
@@ -311,23 +310,20 @@ def _suspects(fit: TableFit, most: int) -> str:
     words = paragraph(
         f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
     ) + paragraph(wrong_labels(fit))
-    counts = [
-        [str(label), f"{int(given.sum()):,}", f"{int(judgement.is_issue[given].sum()):,}"]
-        for index, label in enumerate(fit.model.classes)
-        if (given := judgement.is_distinct & (judgement.target == index)).any()
-    ]
+    each = zip(fit.model.classes, fit.counts.rows.tolist(), fit.counts.look_wrong.tolist(), strict=True)
+    counts = [[str(label), f"{n:,}", f"{wrong:,}"] for label, n, wrong in each if n]
     words += table(
         look_wrong,
         ["given", "rows", "look wrong"],
         counts,
     )
-    suspects = judgement.suspects(most)
+    suspects = fit.judgement.suspects(most)
     if not suspects.size:
         return words + paragraph("None: every label is the most probable class of its row.")
     numbers = "" if fit.plan.id else " Rows are numbered from 1; lines are those of a spreadsheet."
     return words + table(
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "
-        f"{judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
+        f"{fit.judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
         suspect_head(fit),
         [[*suspect_cells(fit, int(row)), *line_cells(fit, int(row))] for row in suspects],
         words=3,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from mgce._column_types import cells_of
+from mgce._limits import CHUNK_ROWS
 from mgce._text import spreadsheet_text
 from mgce.desk.review.keys import DIGITS, example_keys, is_long, number_text
 
@@ -29,15 +30,17 @@ def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[st
     else:
         names, is_named = sorted(name for name in frame.columns if name != target), True
 
-    def content(table: pd.DataFrame, *, exact: bool = False) -> list[Sequence[str]]:
-        columns = [_texts(table[name], exact=exact) for name in names]
-        rows = list(zip(*columns, strict=True)) if columns else [()] * len(table)
-        if not is_named:
-            return [*rows]
-        plain = [spreadsheet_text(name) for name in names]
-        return [[part for name, text in zip(plain, row, strict=True) if text for part in (name, text)] for row in rows]
+    plain = [spreadsheet_text(name) for name in names]
 
-    return example_keys(content(frame), labels, lambda places: content(frame.iloc[places], exact=True))
+    def content(table: pd.DataFrame, *, exact: bool = False) -> Iterator[Sequence[str]]:
+        for first in range(0, len(table), CHUNK_ROWS):
+            some = table.iloc[first : first + CHUNK_ROWS]
+            columns = [_texts(some[name], exact=exact) for name in names]
+            for row in zip(*columns, strict=True) if columns else [()] * len(some):
+                named = (part for name, text in zip(plain, row, strict=True) if text for part in (name, text))
+                yield [*named] if is_named else row
+
+    return example_keys(content(frame), labels, lambda places: [*content(frame.iloc[places], exact=True)])
 
 
 def _texts(column: pd.Series[Any], *, exact: bool = False) -> list[str]:

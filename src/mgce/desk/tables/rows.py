@@ -97,9 +97,17 @@ class Rows:
     unknown: pd.DataFrame  # features of further rows held out, whose label is none of the classes: errors of any model
     unknown_groups: NDArray[Any] | None  # their groups
     notes: list[str]  # sentences for the user about rows that were left out, and about copies
+    weights: NDArray[np.float64] | None = None  # of the rows, (n,), where they are not the numbers of their copies
+
+    @property
+    def distinct(self) -> IntArray:
+        """The indices of the rows without their copies."""
+        return np.concatenate([self.train, self.held_out])
 
     def weight(self, rows: IntArray) -> NDArray[np.float64] | None:
         """Return how many copies each of the given rows represents; None if there are no copies."""
+        if self.weights is not None:
+            return self.weights[rows]
         return np.bincount(self.first, minlength=len(self.first))[rows].astype(float) if self.n_copies else None
 
 

@@ -76,5 +76,6 @@ def _share(fit: TableFit) -> dict[str, Any]:
 
 def _looks_wrong(fit: TableFit, label: int | None) -> float | None:
     """Return the share of distinct rows with this given label that look wrong; None if there are no such rows."""
-    counted = fit.judgement.is_distinct & (True if label is None else fit.judgement.target == label)
-    return float(fit.judgement.is_issue[counted].mean()) if counted.any() else None
+    some = slice(None) if label is None else label
+    n = int(fit.counts.rows[some].sum())
+    return float(fit.counts.look_wrong[some].sum() / n) if n else None

@@ -127,8 +127,7 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 
 def when_to_stop(fit: TableFit) -> str:
     """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
-    judgement = fit.judgement
-    n, (asked, others) = fit.n_asked, judgement.expected_wrong
+    n, (asked, others) = fit.n_asked, fit.counts.expected
     bounds = "`mgce clean` bounds the share of labels that are still wrong."
     if not n:
         return (

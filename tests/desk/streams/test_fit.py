@@ -1,0 +1,94 @@
+"""Fits in chunks: like a fit in memory, but no label is judged by a model that has learnt it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import average_precision_score
+
+from mgce.desk.files.parts import Parts
+from mgce.desk.review.suspect_file import read_suspects
+from mgce.desk.streams.chunks import Chunks
+from mgce.desk.streams.fit import Work, fit_in_chunks
+from mgce.desk.streams.workers import workers
+from mgce.desk.tables.fit import run
+from mgce.desk.tables.fit_plan import FitPlan
+
+N = 900
+
+
+def moons(n=N):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, n))
+    right = np.where(x * y > 0, "same", "other")
+    wrong = rng.random(n) < 0.2
+    given = np.where(wrong, np.where(right == "same", "other", "same"), right)
+    return pd.DataFrame({"x": x, "y": y, "kind": rng.choice(["a", "b"], n), "label": given}), wrong
+
+
+def in_chunks(folder, frame, n, *, row_groups=200, plan=None):
+    """Fit in chunks; return the fit, and the file of suspects of all rows in the order of the table."""
+    chunks, parts = folder / "chunks", folder / "suspects"
+    for one in (chunks, parts):
+        one.mkdir(parents=True)
+    frame.to_parquet(folder / "table.parquet", row_group_size=row_groups)
+    table, plan = Parts.of(folder / "table.parquet"), plan or FitPlan("label")
+    work = Work(Chunks.of(chunks, n, table, plan), plan, 1, parts)
+    with workers(None) as each:
+        fit = fit_in_chunks(table, work, each)
+    found = pd.concat([pd.read_parquet(part) for part in sorted(parts.iterdir())])
+    return fit, found.assign(row=found["row"].astype(int)).sort_values("row", ignore_index=True)
+
+
+@pytest.mark.nightly
+def test_suspects_of_chunks_are_about_those_in_memory(tmp_path):
+    frame, wrong = moons()
+    whole = run(frame, FitPlan("label"))
+    fit, found = in_chunks(tmp_path, frame, 3)
+    assert found["row"].tolist() == [*range(1, N + 1)]
+    assert found["given"].tolist() == frame["label"].tolist()
+    first = {*whole.judgement.order[:100].tolist()}
+    ours = {int(name) - 1 for name in fit.row_names.iloc[fit.judgement.order[:100]]}
+    assert len(first & ours) >= 60  # of chunks of 300 rows; nine tenths are the goal where chunks are large
+    in_memory, of_chunks = (average_precision_score(wrong, p) for p in (whole.judgement.wrong, 1 - found["p_given"]))
+    assert of_chunks > in_memory - 0.05
+    assert fit.counts.rows.sum() == N == fit.share.n
+    assert len(fit.model.trained_rows) == N
+    assert "divided into 3 chunks" in fit.notes[0]
+    listed = read_suspects(tmp_path / "suspects")
+    assert len(listed) == N
+
+
+def test_no_label_is_judged_by_a_model_that_has_learnt_it(tmp_path):
+    frame, _ = moons(240)
+    _, before = in_chunks(tmp_path / "before", frame, 2, plan=FitPlan("label", model="linear"))
+    row = 17
+    changed = frame.copy()
+    changed.loc[row, "label"] = {"same": "other", "other": "same"}[frame["label"][row]]
+    _, after = in_chunks(tmp_path / "after", changed, 2, plan=FitPlan("label", model="linear"))
+    one, other = before.iloc[row], after.iloc[row]
+    assert one["given"] != other["given"]
+    assert abs(one["p_given"] - (1 - other["p_given"])) < 0.25  # a model that had learnt the label would follow it
+
+
+def test_what_few_rows_have_is_said_and_not_lost(tmp_path):
+    n = 300
+    frame, _ = moons(n)
+    frame.loc[n - 2 :, "label"] = "rare"  # a class that only the last part has
+    frame.loc[n - 40 :, "kind"] = "late"
+    frame.loc[:99, "y"] = np.nan  # the first row group has no value
+    frame.loc[3, "label"] = None
+    frame = pd.concat([frame, frame[100:104]], ignore_index=True)
+    fit, found = in_chunks(tmp_path, frame, 2, row_groups=100)
+    notes = " ".join(fit.notes)
+    assert "1 row has no label" in notes or "without a label" in notes
+    assert "with labels too rare for the first chunk" in notes
+    assert len(found) == len(frame) - 3
+    assert fit.n_missing == {"x": 0, "y": 99, "kind": 0}
+    assert fit.n_copies == 4
+    assert found["key"].is_unique
+
+
+@pytest.mark.parametrize(("option", "value"), [("time", "x"), ("model", "mlp"), ("model", "boosting")])
+def test_what_needs_all_rows_at_once_is_refused(tmp_path, option, value):
+    with pytest.raises(ValueError, match=f"^Expected `{option}` to be"):
+        in_chunks(tmp_path, moons(60)[0], 2, plan=FitPlan("label", **{option: value}))
