@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
+from mgce._arrays import as_probs, sorted_classes
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import checked_train, out_of_fold, stratified_folds
-from mgce.labels.sharpened import sharpened
 
 
 def find_suspects(
@@ -24,10 +21,9 @@ def find_suspects(
     .. math:: \text{wrong}_i = c \Big(1 - \frac{q_{i y_i} T_{y_i y_i}}{\sum_c q_{ic}\, T_{c y_i}}\Big)
 
     T is the noise matrix and q the probabilities of the right classes, both estimated from probabilities of the noisy
-    labels: see :func:`mgce.labels.correction.correct`. The factor c is explained
-    in :func:`mgce.labels.doubtful.doubtful_labels`. For features these are `oof_proba_` of a
-    :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label. Probabilities of
-    your own model are first sharpened, if they are too even: see :func:`mgce.labels.sharpened.sharpened`.
+    labels: see :func:`mgce.labels.correction.correct`. :func:`mgce.labels.doubtful.doubtful_labels` explains the factor
+    c, and what is done about probabilities that are too even. For features these are `oof_proba_` of a
+    :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:
         rows: one of three.
@@ -72,10 +68,4 @@ def find_suspects(
             what = f"of shape ({len(target)}, {len(classes)}), a row for each label and a column for each class"
             raise ValueError(_validation.expected("rows", what, probs.shape))
     source = "function" if callable(rows) else given
-    return judged(probs, target.astype(np.int64), classes, source)
-
-
-def judged(probs: FloatArray, target: IntArray, classes: NDArray[Any], source: str) -> DoubtfulLabels:
-    """Return the labels as judged by probabilities, which are sharpened first if they come from a caller's model."""
-    known = probs if source == "features" else sharpened(probs, target)
-    return replace(doubtful_labels(known, target, classes=classes, source=source), probs=probs)
+    return doubtful_labels(probs, target.astype(np.int64), classes=classes, source=source)

@@ -13,6 +13,7 @@ from mgce._arrays import FloatArray, IntArray
 from mgce._row_order import content_order
 from mgce.labels.correction import correct
 from mgce.labels.share import NoiseShare, share_of_predictions
+from mgce.labels.sharpened import sharpened
 
 # On the choosing tables of `mgce_lab.suite`, labels said to be wrong with a probability of 0.98 were wrong in 79 % of
 # cases at 300 rows and 98 % at 1,000; where wrong labels seem to depend on the class, in 66 and 79 %. So a probability
@@ -128,6 +129,7 @@ def doubtful_labels(
 
     P is the probability of a right class given the row x and its label y: see :func:`mgce.labels.correction.correct`.
     The factor c, times 0.8 where wrong labels seem to depend on the class, makes up for what few rows say too surely.
+    Probabilities that are too even for their labels are sharpened first: see :func:`mgce.labels.sharpened.sharpened`.
     The share of wrong labels is bounded from above: where classes overlap, nothing in the labels tells wrong ones.
 
     Args:
@@ -139,7 +141,7 @@ def doubtful_labels(
         source: what the probabilities come from.
     """
     rows, content = np.arange(len(target)), np.argsort(content_order(target, probs if X is None else X))
-    correction = correct(probs, target)
+    correction = correct(sharpened(probs, target), target)
     caution = len(rows) / (len(rows) + FEW) * (BY_CLASS if correction.by_class else 1)
     wrong = (caution * (1 - correction.probs[rows, target])).round(DIGITS)
     suggestion = correction.of_row.round(DIGITS).argmax(1)

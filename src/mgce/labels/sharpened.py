@@ -10,7 +10,8 @@ from scipy.stats import chi2
 from mgce._arrays import FloatArray, IntArray
 
 LEAST = 1e-6  # probability of a class: as in `correction`, a label of probability zero would decide alone
-LEVEL = 0.001  # of the test that probabilities are too even, as of the test in `correction`
+TOO_EVEN = 0.001  # level of the test that probabilities are too even, as of the test in `correction`
+DIGITS = 2  # of the power: further ones depend on the order of the rows
 MOST = 64.0  # power: strongly regularised linear models and shallow forests needed 2 to 15 on seven tables
 
 
@@ -41,7 +42,9 @@ def sharpened(probs: FloatArray, target: IntArray) -> FloatArray:
         f = np.exp(log_power) * scores
         return float((np.logaddexp.reduce(f, axis=1) - f[rows, target]).sum())
 
-    best = minimize_scalar(loss, bounds=(0, np.log(MOST)), method="bounded")
-    if 2 * (loss(0.0) - best.fun) <= chi2.isf(LEVEL, 1):
+    if (probs * scores).sum() >= scores[rows, target].sum():  # the slope at 1: a larger power fits worse
         return probs
-    return np.asarray(softmax(np.exp(best.x) * scores, axis=1))
+    best = minimize_scalar(loss, bounds=(0, np.log(MOST)), method="bounded")
+    if 2 * (loss(0.0) - best.fun) <= chi2.isf(TOO_EVEN, 1):
+        return probs
+    return np.asarray(softmax(round(float(np.exp(best.x)), DIGITS) * scores, axis=1))

@@ -14,6 +14,7 @@ MODULES = (
     "mgce.labels.correction",
     "mgce.labels.mixture",
     "mgce.labels.doubtful",
+    "mgce.labels.sharpened",
     "mgce.estimators.correction",
     "mgce.estimators.fourier_ridge",
 )

@@ -47,6 +47,7 @@ RANKING = (
     Constant("mgce.labels.correction", "SURER", (0.25, 0.5, 0.75, 1.0), "surer rows that count"),
     Constant("mgce.labels.correction", "LEVEL", (0.0, 1e-5, 0.001, 0.01, 1.0), "level of the test for noise by class"),
     Constant("mgce.labels.correction", "PRIOR_ROWS", (3, 10, 30), "prior of the noise matrix, rows a class"),
+    Constant("mgce.labels.sharpened", "TOO_EVEN", (0.0, 0.001, 0.05, 1.0), "level of the test for too even p; 0: none"),
     Constant("mgce.labels.correction", "EM_STEPS", (1, 3, 5, 10, 30), "steps towards q T = p"),
 )
 STATED = (

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce._validation import check_choice, check_fraction, expected
-from mgce.estimators import suspects
 from mgce.labels.confident import confident_labels
 from mgce.labels.correction import correct
-from mgce.labels.doubtful import DoubtfulLabels
+from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.sharpened import sharpened
 
 Array = NDArray[Any]
@@ -236,7 +235,7 @@ def _read(labels: Any, pred_probs: Any) -> tuple[FloatArray, Array, IntArray]:
 def judged(labels: Any, pred_probs: Any) -> DoubtfulLabels:
     """Return the labels as `find_suspects` judges them by probabilities."""
     probs, classes, target = _read(labels, pred_probs)
-    return suspects.judged(probs, target, classes, "probs")
+    return doubtful_labels(probs, target, classes=classes)
 
 
 def issue_table(found: DoubtfulLabels, score: str, mask: NDArray[np.bool_]) -> pd.DataFrame:
