@@ -65,7 +65,9 @@ def test_the_loop(mgce, fitted, tmp_path):
     assert code == 2 and "p.png in row" in errors and not (tmp_path / "people.review.html").exists()
     code, output, errors = mgce("review", "people.suspects.csv", "--random", "60", "--text", "job")
     assert code == 0 and "people.decisions.csv" in output, errors
-    assert "Labels of people" in (tmp_path / "people.review.html").read_text()
+    page = (tmp_path / "people.review.html").read_text()
+    data = json.loads(re.findall(r'id="data">(.*?)</script>', page)[0])
+    assert "Labels of people" in page and {len(row["near"]) for row in data["rows"]} == {5} and data["others"]
     decide(tmp_path, right, 70, tmp_path / "people.decisions.csv")
     again = steps[1].split()[1:]
     assert again[-4:] == ["--checked", "people.decisions.csv", "--mended", "people.mended.csv"]
