@@ -39,25 +39,29 @@ def described():
 def unnamed(then, now, section):
     """Return the names that changed between two descriptions, unless one entry of the changelog's section says what.
 
-    The entry has in its code the name, with the class where another class has a method of that name which did not
-    change, and each argument that came, went or has another kind or default.
+    The entries that have the name in their code, with the class where another class has a method of that name which
+    did not change, also have each argument that came, went or has another kind or default.
     """
     before, after = ({line.partition("(")[0]: _parsed(line) for line in lines} for lines in (then, now))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     gone_or_new = before.keys() ^ after.keys()
-    entries = [
-        set(re.findall(r"[A-Za-z_][\w.]*", " ".join(re.findall(r"`([^`]*)`", entry))))
-        for entry in re.split(r"\n(?=[-|])", section)
-    ]
+    entries = [_code(entry) for entry in re.split(r"\n(?=[-|])", section)]
     missing = []
     for name in sorted(name for name in changed if name.rpartition(".")[0] not in gone_or_new):
         ends = {".".join(name.split(".")[i:]) for i in range(name.count(".") + 1)}
         ends = {end for end in ends if not any(f".{one}".endswith(f".{end}") for one in after.keys() - changed)}
         old, new = before.get(name, {}), after.get(name, {})
         arguments = set() if name in gone_or_new else {one for one, _ in old.items() ^ new.items()}
-        if not any(ends & entry and arguments <= entry for entry in entries):
+        own = [entry for entry in entries if ends & entry]
+        if not own or not arguments <= set().union(*own):
             missing.append(name)
     return missing
+
+
+def _code(entry):
+    """Return the names in the code of an entry; of `A.b` also A, and b."""
+    names = re.findall(r"[A-Za-z_][\w.]*", " ".join(re.findall(r"`([^`]*)`", entry)))
+    return {*names, *(part for name in names for part in (name.rpartition(".")[0], name.rpartition(".")[2]))}
 
 
 def _parsed(line):

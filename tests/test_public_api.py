@@ -145,6 +145,7 @@ SAME = ["mgce.A(x)", "mgce.A.fit(X)", "mgce.B(x)", "mgce.B.fit(X)", "mgce.find(a
         (4, "mgce.find(a, *, b=2)", "- The default of `find(b=)` is 2.", []),
         (4, "mgce.find(a, *, c=1)", "- `find` takes `c`.", ["mgce.find"]),  # b went too
         (4, "mgce.find(a, *, c=1)", "- `find` takes `c`,\n  and `b` no more.", []),
+        (4, "mgce.find(a, *, c=1)", "- `find` takes `c`.\n- `find.b` is gone.", []),
         (4, "mgce.find(*, b=1, a)", "- `find` takes `a` by its name alone.", []),
         (4, "mgce.find(*, b=1, a)", "- `find` is another.", ["mgce.find"]),
         (4, "mgce.seek(a, *, b=1)", "- `finding` is `seek`.", ["mgce.find"]),
