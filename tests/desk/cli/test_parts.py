@@ -115,6 +115,8 @@ def test_other_files_are_not_taken_for_parts_of_suspects(refuses, tmp_path, part
             ["--cleaned", "c.parquet"],
             "Expected `cleaned` to be left out for a table that does not fit 2GB; see --memory",
         ),
+        (["--label-columns", "x,y", "--memory", "2GB"], "Expected `memory` to be left out with several labels a row"),
+        (["--groups", "z"], "Expected `groups` to be a column of the table"),
         (["--time", "x"], "Expected `time` to be left out"),
         (["--model", "mlp"], "Expected `model` to be one of auto, forest, linear"),
         (["--memory", "much"], "Expected `memory` to be a number of bytes such as 2GB"),
@@ -124,7 +126,8 @@ def test_other_files_are_not_taken_for_parts_of_suspects(refuses, tmp_path, part
 def test_what_chunks_do_not_allow_is_refused(refuses, parts, options, said):
     if options[0] == "--scheduler":
         pytest.importorskip("distributed")
-    refuses(said, "fit", "table", "--target", "label", *options)
+    target = [] if options[0] == "--label-columns" else ["--target", "label"]
+    refuses(said, "fit", "table", *target, *options)
 
 
 def test_memory_needs_a_table_in_parts(refuses, tmp_path, parts):

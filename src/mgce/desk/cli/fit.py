@@ -135,11 +135,11 @@ def fit(
     decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
     start = monotonic()
-    parts, n = large.n_chunks(table, plan)
+    parts, n = large.n_chunks(table, plan, several=several is not None)
     with ExitStack() as stack:
         with nothing_written_if_interrupted(console):
             if parts is not None and n > 1:
-                large.check(written, labels, several=several is not None, reviewed=reviewed)
+                large.check(written, labels, reviewed)
                 folders = stack.enter_context(files.chunks())
                 with steps_shown(console, "Fitting") as told:
                     result = replace(large.fitted(parts, plan, n, folders, told, jobs), caution=_caution(table))

@@ -131,13 +131,21 @@ class Large:
         str | None, typer.Option(help="Dask scheduler, tcp://...: its workers, each with --memory, read and learn.")
     ] = None
 
-    def n_chunks(self, table: Path, plan: FitPlan) -> tuple[Parts | None, int]:
+    def n_chunks(self, table: Path, plan: FitPlan, *, several: bool) -> tuple[Parts | None, int]:
         """Return the table if it is one of parts, and into how many chunks it has to be divided; 1 for none.
+
+        Args:
+            table: the file or folder.
+            plan: the settings.
+            several: whether there are several labels a row, whose consensus needs all rows.
 
         Raises:
             ValueError: if the table cannot be divided, and has to be.
         """
-        if not is_parts(table) and self.memory is None and self.scheduler is None:
+        given = next(((name, value) for name, value in vars(self).items() if value is not None), None)
+        if several and given is not None:
+            raise ValueError(expected(given[0], "left out with several labels a row", given[1]))
+        if several or (not is_parts(table) and given is None):
             return None, 1
         memory, parts = parse_memory(self.memory or MEMORY), Parts.of(table)
         n = n_chunks(parts, plan, memory)
@@ -151,14 +159,13 @@ class Large:
         with workers(self.scheduler) as each:
             return fit_in_chunks(parts, Work(chunks, plan, 1 if self.scheduler else jobs, folders[1]), each, told)
 
-    def check(self, written: Written, labels: Labels, *, several: bool, reviewed: tuple[str, ...]) -> None:
+    def check(self, written: Written, labels: Labels, reviewed: tuple[str, ...]) -> None:
         """Raise an error for options that need all rows at once, of a table that is divided.
 
         Raises:
             ValueError: if there is one.
         """
         options = {
-            "label_columns": labels.label_columns or several,
             "checked": reviewed,
             "cleaned": written.cleaned,
             "mended": written.mended,

@@ -127,7 +127,7 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     Raises:
         ValueError: if a column is missing, the labels are no classes, or there are too few rows.
     """
-    _require(frame, split)
+    require_columns(frame, split)
     labelled = frame[frame[split.target].notna()]
     if labelled.empty:
         raise ValueError(expected(split.target, "a column with labels", "none"))
@@ -185,7 +185,7 @@ def _check_size(n_rows: int, n_classes: int) -> None:
         raise ValueError(expected("table", most, n_rows))
 
 
-def _require(frame: pd.DataFrame, split: Split) -> None:
+def require_columns(frame: pd.DataFrame, split: Split) -> None:
     """Check that the table has the columns that the settings name, and that none of them is the target."""
     for option in ("target", "id", "groups", "time", "drop", "text", "category"):
         value = getattr(split, option)
