@@ -14,11 +14,11 @@ from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 
-# Share of delta for weights that the sizes of the cells refute by themselves, some three deviations away; and for those
-# at the other end, where theta would be larger.
-FAR, OTHER_END = 1 / 50, 1 / 100
-# Share of delta for rates that the errors of one cell refute by themselves, some three and a half deviations away.
-IMPLAUSIBLE = 1 / 50
+# Share of delta for weights that the sizes of the cells refute by themselves, more than three deviations away; and for
+# those at the other end, where theta would be larger. Four times as much made bounds 1 % further from the error.
+FAR, OTHER_END = 1 / 200, 1 / 400
+# Share of delta for rates that the errors of one cell refute by themselves, some four deviations away.
+IMPLAUSIBLE = 1 / 200
 # Deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
 GOOD = 2.5
 # Looked-up rows that a cell needs in the mean. With eight, cells of equal error rates made the mean bound up to 7 %
