@@ -32,7 +32,7 @@ PRIOR = 0.5  # Jeffreys'; it only orders the outcomes
 STEPS = 0.01  # deviations between weights that are tabled: a hundredth of the smaller part of the width
 TOLERANCE = 5e-4  # how much too large the bound may be for the sake of time, relatively; never too small
 # Of the search: cells a side, divisions of a side, most levels, and most rectangles at once.
-SIDE, PARTS, LEVELS, MOST = 16, 2, 16, 30_000
+SIDE, PARTS, LEVELS, MOST = 16, 2, 16, 100_000
 TRIED = 64  # rectangles whose lower corners are tried at each division: one of them is mostly the best
 
 
