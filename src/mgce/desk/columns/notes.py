@@ -151,8 +151,8 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
         return  # `_on_names` reports this column
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
         yield (
-            f"Column `{values.name}` has a different whole number in every row. If it counts or names the rows, pass "
-            "it as the id, or leave it out."
+            f"Column `{values.name}` has a different whole number in every row. If it names the rows, pass --id "
+            f"'{values.name}'; if it only counts them, --drop '{values.name}'."
         )
 
 
@@ -166,7 +166,8 @@ def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) 
     elif n_values > UNIQUE * len(values):
         yield (
             f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
-            f"pass it as the id, or leave it out. If it is text to learn from, pass --text '{values.name}'."
+            f"pass --id '{values.name}'; if it is text to learn from, --text '{values.name}'; otherwise --drop "
+            f"'{values.name}'."
         )
 
 

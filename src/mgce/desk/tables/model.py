@@ -313,7 +313,7 @@ def _columns(table: Node) -> Columns:
     """Build the description of the columns from the content of a model file."""
     id_column = None if table["id"].tree is None else table["id"].text()
     formats, width = table["formats"].texts(), int(table["width"].number(0, MOST_WIDTH))
-    apart = table["apart"].plain() is True
+    apart = "apart" not in table.fields or table["apart"].plain() is True  # a file without it has no joined classes
     columns = Columns(table["kinds"].texts(), table["target"].text(), id_column, formats, width, apart=apart)
     if (EMBEDDING in columns.kinds.values()) != bool(width) or (width and len(columns.kinds) > 1):
         raise ValueError(expected("width", "that of a column of embeddings alone", width))
