@@ -28,7 +28,6 @@ from mgce.risk import (
     maurer_pontil_upper,
     share_looks,
 )
-from mgce.risk.checking import upper_after
 from mgce.sets import calibrate
 from mgce_lab.soak import certificates_page
 from mgce_lab.soak.certificates_page import STRENGTHS, at
@@ -250,10 +249,10 @@ def shared(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
     looks = share_looks(given, probs, generator=rng)
     rows = looks.rows[:m]
     found = rows, wrong[rows].astype(np.int64)
-    bound = upper_after(given, probs, found, 0, delta, looks.chance)
+    c = certify(given, probs, delta=delta, checked=found, checked_with=looks.chance, bounds=["argmax"])
     truth = float(np.dot(rates, [1 - unsure, unsure]))
     alone = clopper_pearson_upper(int((rng.random(m) < truth).sum()), m, delta)
-    return {"bound": bound, "truth": truth, "Clopper-Pearson": alone}
+    return {"bound": c.argmax_error or 0.0, "truth": truth, "Clopper-Pearson": alone}
 
 
 def instance_any(rng: np.random.Generator, w: World, n: int, delta: float) -> Draw:
