@@ -12,7 +12,8 @@ from mgce.risk import (
     rows_to_check,
     stratified_upper,
 )
-from mgce.risk.checking import reserved, upper_after
+from mgce.risk.betting import refuted_from
+from mgce.risk.checking import FOR_RATE, _weights, reserved, upper_after
 
 DELTA = 0.1
 
@@ -49,7 +50,7 @@ def test_a_rate_of_disagreement_that_is_too_low_would_be_seen():
     assert few < 0.2225 < many
 
 
-def test_certify_at_every_look_uses_the_reserved_rows_only_if_none_was_looked_up():
+def test_certify_at_every_look_takes_the_rate_from_reserved_rows():
     given, probs, right = world(np.random.default_rng(2), 1500, (0.03, 0.8))
     rows = rows_to_check(given, probs, 0.12, anytime=True)
     kept, disagrees = reserved(1500), probs.argmax(1) != given
@@ -59,12 +60,26 @@ def test_certify_at_every_look_uses_the_reserved_rows_only_if_none_was_looked_up
     others = int(disagrees[kept].sum()), 1000
     assert c.argmax_error == looked_up_upper_sequence(wrong, disagrees[rows], others)[-1]
     assert any("at every look" in text for text in c.assumptions) and c.looked_up == rows.size
-    # The order of the looks counts, and a reserved row among them leaves the plain bound.
-    more = np.append(rows, np.flatnonzero(kept)[:1])
-    c = certify(given, probs, bounds=["argmax"], checked=(more, right[more]), anytime=True)
-    assert c.argmax_error == betting_upper_sequence((probs.argmax(1) != right)[more])[-1]
     drawn = certify(given, probs, bounds=["randomized"], checked=(rows, right[rows]), anytime=True)
     assert drawn.randomized_error == betting_upper_sequence(1 - probs[rows, right[rows]])[-1]
+
+
+def test_the_bounds_at_all_looks_are_of_one_sequence_also_where_reserved_rows_are_looked_up():
+    """Someone who may stop at any look may choose between two sequences: together these fail more often than delta."""
+    given, probs, right = world(np.random.default_rng(4), 300, (0.03, 0.8))
+    rows = np.concatenate([rows_to_check(given, probs, 0.2, anytime=True)[:90], np.flatnonzero(reserved(300))[:60]])
+    looks = [*range(60, 150, 10), 91, 92, 150]
+    bounds = [
+        certify(given, probs, bounds=["argmax"], checked=(rows[:t], right[rows[:t]]), anytime=True).argmax_error
+        for t in sorted(looks)
+    ]
+    assert (np.diff(bounds) <= 0).all() and bounds[-1] < bounds[0]
+    # At a reserved row the weight is 0: given labels of these rows count for the rate alone.
+    kept, disagrees, wrong = reserved(300), probs.argmax(1) != given, probs.argmax(1) != right
+    most = clopper_pearson_upper(int(disagrees[kept].sum()), int(kept.sum()), FOR_RATE * 0.05)
+    weight = np.where(kept[rows], 0.0, _weights(wrong[rows] * 1.0, disagrees[rows] * 1.0))
+    z = wrong[rows] - weight * (disagrees[rows] - most)
+    assert bounds[-1] == refuted_from(z, (1 - FOR_RATE) * 0.05, largest=1 + weight * most)[-1]
 
 
 @pytest.mark.parametrize("anytime", [False, True])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
@@ -78,8 +79,15 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
     count, n = others
     if not 0 <= count <= n or n == 0:
         raise ValueError(_validation.expected("others", "a count and a number of rows that is not less", others))
-    weight = _weights(errors, f)
-    most = clopper_pearson_upper(count, n, FOR_RATE * delta)
+    return _sequence(errors, f, others, delta, np.ones(errors.size, bool))
+
+
+def _sequence(
+    errors: FloatArray, f: FloatArray, others: tuple[int, int], delta: float, usable: NDArray[np.bool_]
+) -> FloatArray:
+    """Compute the bounds of :func:`looked_up_upper_sequence`; the weight is 0 at rows that are not `usable`, (m,)."""
+    weight = np.where(usable, _weights(errors, f), 0.0)
+    most = clopper_pearson_upper(*others, FOR_RATE * delta)
     return refuted_from(errors - weight * (f - most), (1 - FOR_RATE) * delta, largest=1 + weight * most)
 
 
@@ -193,15 +201,19 @@ def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
 
 
 def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
-    """Bound the mean loss after the last look, such that the bounds after all looks hold at once."""
+    """Bound the mean loss after the last look, such that the bounds after all looks hold at once.
+
+    Which sequence of bounds it is does not depend on what was looked up: two sequences, each at delta, would together
+    fail more often. Given labels of reserved rows bound the rate w alone, also where such a row is looked up.
+    """
     rows, right = sample.looks, sample.right
     assert rows is not None and right is not None
     own = Sample(right[rows], sample.probs[rows]).own(losses.table[rows], losses.top)
     kept = reserved(right.size)
-    if losses.binary and kept.any() and not kept[rows].any():
+    if losses.binary and kept.any():
         disagrees = sample.own(losses.table, 1.0)
         others = int(disagrees[kept].sum()), int(kept.sum())
-        return float(looked_up_upper_sequence(own, disagrees[rows], others, delta)[-1])
+        return float(_sequence(own, disagrees[rows], others, delta, ~kept[rows])[-1])
     return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
 
 
