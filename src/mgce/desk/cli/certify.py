@@ -23,6 +23,7 @@ from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, parse_names, parse_rate
 from mgce.desk.files.text_tables import TextFormat
+from mgce.desk.review.bounds import MORE
 from mgce.desk.review.decision_file import ON_LOOKS, read_decisions
 from mgce.desk.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.desk.tables.predictions import LabelledPredictions, class_matrix, read_class_table
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NO_VALUE = "(no value)"  # the part of the rows whose column is empty
-MORE = (50, 100, 200)  # further looks, for each of which the expected bound is printed
 PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate for each label or prediction
 
 

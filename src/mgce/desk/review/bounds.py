@@ -13,6 +13,8 @@ from mgce._arrays import FloatArray
 from mgce._validation import expected
 from mgce.risk.betting import betting_upper_sequence
 
+MORE = (50, 100, 200)  # further checked rows for which a bound is foretold: half an hour's work, an hour's and two
+
 
 @dataclass(frozen=True)
 class ErrorBound:

@@ -11,7 +11,7 @@ from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
 from mgce.desk.files.table_files import is_table
 from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
-from mgce.desk.review.bounds import width_after
+from mgce.desk.review.bounds import MORE, width_after
 from mgce.desk.review.decision_file import saved_as
 from mgce.desk.review.draws import HELD_OUT
 from mgce.desk.review.suspect_file import PICTURE
@@ -24,7 +24,6 @@ WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
 FEW_LOOKS = "mgce clean bounds this share with few looks."
 LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
-CHECKED = (50, 100, 200)  # numbers of checked rows whose bound is foretold: an hour's work, and twice and half of it
 
 
 def suspect_cells(fit: TableFit, row: int) -> list[str]:
@@ -148,8 +147,8 @@ def widths(fit: TableFit) -> str:
         return ""
     checked = None if fit.findings is None else fit.findings.error
     delta, error = fit.certificate.delta, checked.errors / checked.n if checked else 1 - fit.quality["accuracy"]
-    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in CHECKED]
-    first, second, third = (f"{point} after {n}" for point, n in zip(points, CHECKED, strict=True))
+    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in MORE]
+    first, second, third = (f"{point} after {n}" for point, n in zip(points, MORE, strict=True))
     return (
         "If you check rows drawn at random, they bound the errors against right labels. The bound lies above the share "
         f"of errors that you find: by about {first} rows, {second}, {third}."
