@@ -292,7 +292,7 @@ class Sketch:
     @staticmethod
     def moved(record, run, rng):
         measures = ("accuracy", "validation_accuracy", "ece_h", "ece_p", "sce_h", "sce_p")
-        moved = {name: record[name] * rng.uniform(0.5, 1) for name in measures}
+        moved = {name: record[name] * rng.uniform(0.5, 1) for name in measures if record[name] is not None}
         curves = {
             name: (np.array(record[name]) * rng.uniform(0.5, 1)).tolist()
             for name in record

@@ -94,7 +94,7 @@ def stratified_upper(
 
     Example:
         >>> round(stratified_upper((2, 40), (200, 100), (2000, 1000)), 3)
-        0.172
+        0.171
         >>> round(clopper_pearson_upper(42, 300), 3)
         0.177
 

@@ -41,7 +41,9 @@ def test_rare_classes_spelt_nearly_as_frequent_ones_are_asked_about():
     }
     question = "Is 'Aproved' (2 rows) the class 'Approved' (300)? "
     assert [*near(counts, {}, counts)] == [question + "The page of `mgce review` joins them."]
-    assert [*near(counts, {"Aproved": 1}, [])] == [question + "If so, write both alike."]
+    assert [*near(counts, {"Aproved": 1}, [])] == [
+        question + "If so, write both alike, and fit again before you review."
+    ]
     assert [*near(counts, {"Aproved": 2}, counts)] == [*near({})] == []
     assert [*alike(pd.Series(["1", "01", "x", "X"]), "classes")] == [
         "The classes '01', '1' are one number. Are they one?",

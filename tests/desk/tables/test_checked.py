@@ -258,7 +258,9 @@ def test_a_spelling_is_asked_about_until_all_its_rows_are_decided(frame):
     assert run(names, PLAN, about=About(decisions=decisions)).asked == []
     assert len(run(names, PLAN, about=About(decisions=decisions[:1])).asked) == 1
     once = names.assign(y=names["y"].where(~names.index.isin(few[1:]), "approved"))
-    assert ["If so, write both alike." in one for one in run(once, PLAN).asked] == [True]
+    assert ["If so, write both alike, and fit again before you review." in one for one in run(once, PLAN).asked] == [
+        True
+    ]
 
 
 def test_a_class_that_decisions_leave_no_row_of_is_gone_and_the_draws_are_those_of_before(frame, right):

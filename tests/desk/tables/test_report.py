@@ -191,8 +191,8 @@ def test_the_reader_is_told_when_to_stop_reviewing(fit):
         ),
         (
             [0.5, 0.4, 0.4],
-            "No label is more likely wrong than right: you can stop",
-            "The estimate expects 1 of the labels",
+            "No label is more likely wrong than right, by an estimate",
+            "expects 1 of them to be wrong. It is often too low.",
         ),
     ):
         wrong = np.zeros_like(fit.judgement.wrong)

@@ -93,7 +93,11 @@ def near(
         n = counts[label]
         if (decided or {}).get(label, 0) < n:
             rows, of = f"{n:,} row{'s' * (n != 1)}", f"{_shown(other)} ({counts[other]:,})"
-            how = "The page of `mgce review` joins them." if label in listed else "If so, write both alike."
+            how = (
+                "The page of `mgce review` joins them."
+                if label in listed
+                else "If so, write both alike, and fit again before you review."
+            )
             yield f"Is {_shown(label)} ({rows}) the {noun} {of}? {how}"
 
 

@@ -101,7 +101,9 @@ def _other_sheets(title: str, names: list[str]) -> str:
     if not others:
         return ""
     add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
-    return printable(f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: add {add}.")
+    return printable(
+        f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: to read another, add {add}."
+    )
 
 
 def _blank(sheet: Sheet) -> Iterator[str]:

@@ -125,13 +125,13 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 
 
 def when_to_stop(fit: TableFit) -> str:
-    """Return sentences that say whether to review more suspects, or that the model can be used as it is."""
+    """Return sentences on how many suspects are worth a look, which promise nothing of the other labels."""
     n, (asked, others) = fit.n_asked, fit.counts.expected
     bounds = "`mgce clean` bounds the share of labels that are still wrong."
     if not n:
         return (
-            "No label is more likely wrong than right: you can stop reviewing suspects, and use the model as it is. "
-            f"The estimate expects {others:.0f} of the labels to be wrong, and does not say which. {bounds}"
+            f"No label is more likely wrong than right, by an estimate that expects {others:.0f} of them to be wrong. "
+            f"It is often too low. Rows drawn at random show whether many are left, and {bounds}"
         )
     labels = "1 label is" if n == 1 else f"{n:,} labels are"
     return (
