@@ -117,7 +117,8 @@ def test_of_a_wrong_sheet_every_command_names_the_others(refuses, model_file, tm
     book.create_sheet("all tickets").append(["topic", "subject"])
     book.save(tmp_path / "t.xlsx")
     arguments = [str(model_file) if each == "MODEL" else each for each in arguments]
-    refuses("Sheet 'about' was read. The file also has 'all tickets': to read another, add --sheet 'all tickets'.", *arguments)
+    other = "The file also has 'all tickets': to read another, add --sheet 'all tickets'."
+    refuses(f"Sheet 'about' was read. {other}", *arguments)
 
 
 def test_an_empty_first_sheet_names_the_others_too(refuses, tmp_path):
@@ -126,4 +127,5 @@ def test_an_empty_first_sheet_names_the_others_too(refuses, tmp_path):
     book.create_sheet("a").append(["x"])
     book.create_sheet("b")
     book.save(tmp_path / "t.xlsx")
-    refuses("Sheet 'Sheet' was read. The file also has 'a', 'b': to read another, add --sheet NAME.", "fit", "t.xlsx", "--target", "x")
+    others = "The file also has 'a', 'b': to read another, add --sheet NAME."
+    refuses(f"Sheet 'Sheet' was read. {others}", "fit", "t.xlsx", "--target", "x")

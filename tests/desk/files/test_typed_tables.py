@@ -92,7 +92,8 @@ def test_a_sheet_is_asked_for_by_name(tmp_path):
     assert read_frame(path, "table", form=TextFormat(sheet="Year 24")).columns.tolist() == ["a", "y"]
     frame, reading = read_accounted(path, "table")
     assert frame.columns.tolist() == ["n"]
-    assert reading.notes == ["Sheet 'Notes' was read. The file also has 'Year 24': to read another, add --sheet 'Year 24'."]
+    other = "The file also has 'Year 24': to read another, add --sheet 'Year 24'."
+    assert reading.notes == [f"Sheet 'Notes' was read. {other}"]
     sentence = (
         r"Expected `sheet` to be a sheet of t.xlsx \(Notes, Year 24\), but got 'year24'. Did you mean 'Year 24'\?"
     )
