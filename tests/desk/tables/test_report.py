@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from mgce.desk.tables import report as fit_report
+from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, NAMED
 from mgce.desk.tables.class_report import class_sections
 from mgce.desk.tables.fit import FitPlan, run
@@ -173,6 +174,18 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
     words = shlex.split(steps[1])
     assert words[:3] == ["mgce", "fit", "my table.csv"] and words[3:11] == options
     assert words[11:] == ["--checked", "d.csv,out/m.decisions.csv", "--mended", "out/m.mended.csv"]
+
+
+def test_rows_drawn_at_random_say_how_many_wrong_labels_are_left(fit):
+    """Right labels tell more than the model, whose estimate is often too low."""
+    review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05, before=0.2)
+    second = fit_report.in_short(replace(fit, findings=review), next_steps(fit, "t.csv", "t.mgce"))[1]
+    assert second.startswith("Wrong labels: 10 found and mended so far. 0 to ")
+    assert second.endswith(f"The 30 rows drawn at random suggest about {0.2 * fit.share.n - 12:.0f}.")
+    nobody = replace(review, before=None, drawn=0)
+    assert (
+        "The estimate is " in fit_report.in_short(replace(fit, findings=nobody), next_steps(fit, "t.csv", "t.mgce"))[1]
+    )
 
 
 def test_the_reader_is_told_when_to_stop_reviewing(fit):
