@@ -19,7 +19,7 @@ DIRECTIVE = re.compile(r"^(?:```\{(?:image|figure)\}|\.\. plot::) (\S+)\n((?: *:
 def pictures(path):
     """Return the picture files of a page, each with the text for those who do not see it."""
     text = path.read_text(encoding="utf-8")
-    found = [(path.parent / file, alt) for alt, file in INLINE.findall(text)]
+    found = [(_place(path.parent, file), alt) for alt, file in INLINE.findall(text)]
     for file, options in DIRECTIVE.findall(text):
         alt = re.search(r":alt: *(.*)", options)
         folder = DOCS if file.startswith("pictures/") else path.parent
@@ -27,10 +27,20 @@ def pictures(path):
     return found
 
 
+def _place(folder, file):
+    """Return the path of a picture; a released README names it by its address, as PyPI follows no other links."""
+    _, is_address, inside = file.partition("/raw/main/")
+    return ROOT / inside if is_address else folder / file
+
+
 def test_pictures_are_read_in_every_way_of_writing_them(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("![A line](a.svg)\n\n```{figure} b.svg\n:alt: Bars\n:width: 9px\n```\n\n```{image} c.svg\n```\n")
-    assert [(file.name, alt) for file, alt in pictures(page)] == [("a.svg", "A line"), ("b.svg", "Bars"), ("c.svg", "")]
+    page.write_text(
+        "![Web](https://example.org/a/raw/main/docs/w.svg)\n\n![A line](a.svg)\n\n```{figure} b.svg\n:alt: Bars\n:width: 9px\n```\n\n```{image} c.svg\n```\n"
+    )
+    found = [(file.name, alt) for file, alt in pictures(page)]
+    assert found == [("w.svg", "Web"), ("a.svg", "A line"), ("b.svg", "Bars"), ("c.svg", "")]
+    assert pictures(page)[0][0] == ROOT / "docs/w.svg"
 
 
 @pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=lambda path: path.stem)
