@@ -35,9 +35,9 @@ def _place(folder, file):
 
 def test_pictures_are_read_in_every_way_of_writing_them(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(
-        "![Web](https://example.org/a/raw/main/docs/w.svg)\n\n![A line](a.svg)\n\n```{figure} b.svg\n:alt: Bars\n:width: 9px\n```\n\n```{image} c.svg\n```\n"
-    )
+    web = "![Web](https://example.org/a/raw/main/docs/w.svg)\n\n![A line](a.svg)"
+    directives = "```{figure} b.svg\n:alt: Bars\n:width: 9px\n```\n\n```{image} c.svg\n```\n"
+    page.write_text(f"{web}\n\n{directives}")
     found = [(file.name, alt) for file, alt in pictures(page)]
     assert found == [("w.svg", "Web"), ("a.svg", "A line"), ("b.svg", "Bars"), ("c.svg", "")]
     assert pictures(page)[0][0] == ROOT / "docs/w.svg"
