@@ -34,13 +34,14 @@ def expected(name: str, what: str, got: object) -> str:
 def not_installed(who: str, library: str, extra: str) -> str:
     """Return the error message for a missing library, with the command that installs an extra of this package.
 
-    pip takes the extra from the package that is installed, wherever it came from.
+    The package is not on PyPI, so the command must run in a checkout, as in docs/installation.md.
 
     Example:
         >>> not_installed("Bars need", "rich", "cli")
-        "Bars need rich, which is not installed: run `pip install 'mgce[cli]'`."
+        "Bars need rich, which is not installed: in a checkout of mgce, run `pip install -c constraints.txt '.[cli]'`."
     """
-    return f"{who} {library}, which is not installed: run `pip install 'mgce[{extra}]'`."
+    install = f"`pip install -c constraints.txt '.[{extra}]'`"
+    return f"{who} {library}, which is not installed: in a checkout of mgce, run {install}."
 
 
 def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -> str:

@@ -22,7 +22,7 @@ def test_without_torchmetrics():
     assert result.stdout == "0.5\n"
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: ExpectedCalibrationError needs torchmetrics")
-    assert "pip install 'mgce[lightning]'" in last
+    assert "pip install -c constraints.txt '.[lightning]'" in last
 
 
 def test_every_public_name_exists_and_others_do_not():

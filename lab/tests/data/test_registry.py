@@ -82,7 +82,7 @@ def test_files_say_when_pillow_is_missing():
     )
     last = run(program).stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: Images in files need Pillow, which is not installed: ")
-    assert last.endswith("run `pip install 'mgce[vision]'`.")
+    assert last.endswith("run `pip install -c constraints.txt '.[vision]'`.")
 
 
 @pytest.mark.parametrize("name", ["digits", "iris", "wine", "breast_cancer"])

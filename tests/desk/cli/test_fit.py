@@ -230,7 +230,7 @@ def test_bad_tables_are_refused(refuses, tmp_path, name, content, sentence):
 
 def test_without_rich_it_says_what_to_install(refuses, table, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich", None)
-    refuses("the command line needs rich, which is not installed: run `pip install 'mgce[", *FIT)
+    refuses("the command line needs rich, which is not installed: in a checkout of mgce, run `pip install", *FIT)
 
 
 def test_a_failure_while_writing_leaves_what_was_there(refuses, table, tmp_path, monkeypatch):
