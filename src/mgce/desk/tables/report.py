@@ -144,13 +144,13 @@ def _how_many_wrong(fit: TableFit) -> str:
     n = math.floor(share.upper * share.n)
     left = " may be left" if so_far else ""
     most = f"0 to {n:,} of the {share.n:,} ({percent_up(share.upper)}){left}, if {ASSUMPTION}."
+    if review is not None and review.before is not None:  # of right labels, which tell more than the model does
+        about = max(0.0, review.before * share.n - review.changed - review.dropped)
+        return f"{so_far}{most} The {review.drawn:,} rows drawn at random suggest about {about:,.0f}."
     asked, others = fit.counts.expected
     first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     estimate = f" The estimate is {expected}{first}."
-    if review is not None and review.before is not None:  # of right labels, which tell more than the model does
-        about = max(0.0, review.before * share.n - review.changed - review.dropped)
-        return f"{so_far}{most} The {review.drawn:,} rows drawn at random suggest about {about:,.0f}."
     looks = f" If you check {CHECKED_ROWS} rows drawn at random, the share is known to within {_points(fit)}."
     return f"{so_far}{most}{estimate}{looks if share.width_after(CHECKED_ROWS) < share.upper else ''}"
 
