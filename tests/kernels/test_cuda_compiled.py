@@ -27,9 +27,27 @@ def in_new_process(*command: str) -> str:
     return done.stdout
 
 
-def compiled(which: str) -> list[dict]:
-    worker = str(Path(__file__).with_name("compile_worker.py"))
-    return [json.loads(line) for line in in_new_process(worker, which).splitlines()]
+def lines(worker: str, which: str) -> list[dict]:
+    path = str(Path(__file__).with_name(worker))
+    return [json.loads(line) for line in in_new_process(path, which).splitlines()]
+
+
+def check_launches(which: str) -> list[bool]:
+    found = lines("launch_worker.py", which)
+    for call in found:
+        through_triton, past_it = call["ways"]
+        assert past_it == through_triton
+    return [call["looked up"] for call in found]
+
+
+@pytest.mark.slow
+def test_a_second_launch_runs_the_kernel_that_triton_would_choose() -> None:
+    assert check_launches("some") == [False, False, True, False]
+
+
+@pytest.mark.nightly
+def test_every_kernel_is_launched_past_triton_as_through_it() -> None:
+    assert sum(check_launches("all")) == 2
 
 
 def check(variant: dict) -> None:
@@ -43,7 +61,7 @@ def check(variant: dict) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_each_kernel_fits_a_device() -> None:
-    variants = compiled("some")
+    variants = lines("compile_worker.py", "some")
     assert {variant["kernel"] for variant in variants} == SPILLED.keys()
     for variant in variants:
         check(variant)
@@ -51,7 +69,7 @@ def test_each_kernel_fits_a_device() -> None:
 
 @pytest.mark.nightly
 def test_every_variant_of_the_kernel_of_long_rows_fits_a_device() -> None:
-    variants = compiled("all")
+    variants = lines("compile_worker.py", "all")
     assert len(variants) == 768
     for variant in variants:
         check(variant)

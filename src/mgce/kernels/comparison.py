@@ -46,7 +46,8 @@ def compare(device: torch.device, dtype: torch.dtype, way: str) -> str | None:
     """Run the kernel on hard rows; return what is wrong with its results or what it raised, None if it is right."""
     for call in calls(way):
         try:
-            found = _compare(call, device, dtype)
+            # The first launch of a kind goes through Triton, and all later ones do not.
+            found = _compare(call, device, dtype) or _compare(call, device, dtype)
         except Exception as error:  # whatever a compiler or a driver raises
             found = f"raised {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
         if found is not None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import triton
 from torch import Tensor
 
 from mgce.kernels import cuda_long, cuda_plan, cuda_rows
 from mgce.kernels.options import LossArguments, LossOptions
 from mgce.numerics.root import proven_steps
 
+# Whether a compiled kernel takes the arguments of its function; older versions of Triton were not tried.
+RUNS_COMPILED = tuple(map(int, triton.__version__.split(".")[:2])) >= (3, 6)
+_compiled: dict[tuple[Any, ...], Any] = {}  # kernels, by what they were compiled for
 
-@dataclass(frozen=True)
-class Batch:
+
+class Batch(NamedTuple):
     """The tensors and options of a kernel launch; the comments give shapes for n rows and k classes."""
 
     logits: Tensor  # (n, k), the classes next to one another
@@ -69,7 +72,6 @@ class Batch:
             "MEAN": self.denominator is not None,
             "GRAD": self.grad is not None,
             "KEEP": self.roots is not None,
-            "enable_fp_fusion": True,
         }
 
 
@@ -78,21 +80,18 @@ def launch(batch: Batch) -> None:
     n, k = batch.logits.shape
     if k <= cuda_plan.LONGEST_TILE:
         tile = cuda_plan.plan_tile(k)
-        cuda_rows.row_kernel[(-(-n // tile.rows),)](
-            **batch.arguments, **batch.constants, **tile.constants, num_warps=tile.warps
-        )
+        constants = {**batch.constants, **tile.constants}
+        _run(cuda_rows.row_kernel, (-(-n // tile.rows), 1, 1), batch.arguments, constants, num_warps=tile.warps)
         return
     plan = cuda_plan.plan_long(k, batch.beta)
     programs = min(n, plan.programs * _processors(batch.logits))
     values = torch.empty(programs, plan.candidates, dtype=batch.logits.dtype, device=batch.logits.device)
     places = torch.empty(values.shape, dtype=torch.int32, device=values.device)
-    cuda_long.long_kernel[(programs,)](
-        **batch.arguments,
-        values=values,
-        places=places,
-        **batch.constants,
-        **plan.constants,
-        INPLACE=batch.grad is batch.logits,
+    _run(
+        cuda_long.long_kernel,
+        (programs, 1, 1),
+        {**batch.arguments, "values": values, "places": places},
+        {**batch.constants, **plan.constants, "INPLACE": batch.grad is batch.logits},
         num_warps=plan.warps,
         maxnreg=plan.registers,
     )
@@ -103,30 +102,35 @@ def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, argume
     target, weight, options, beta = arguments
     n, width = block.shape
     labels = not target.is_floating_point()
-    cuda_rows.block_kernel[(n, -(-width // cuda_plan.LONG_BLOCK))](
-        logits=block,
-        target=target,
-        weight=roots if weight is None else weight,
-        roots=roots,
-        factor=factor,
-        n=n,
-        k=k,
-        first=first,
-        width=width,
-        logits_stride=block.stride(0),
-        target_stride=0 if labels else target.stride(0),
-        factor_stride=factor.stride(0) if factor.ndim else 0,
-        ignore_index=options.ignore_index,
-        target_share=1.0 - options.label_smoothing,
-        uniform_share=options.label_smoothing / k,
-        **_powers_of(beta),
-        HALVES=cuda_plan.halves(beta),
-        PROBS=not labels,
-        SMOOTH=options.label_smoothing > 0,
-        WEIGHTED=weight is not None,
-        BLOCK=cuda_plan.LONG_BLOCK,
+    _run(
+        cuda_rows.block_kernel,
+        (n, -(-width // cuda_plan.LONG_BLOCK), 1),
+        {
+            "logits": block,
+            "target": target,
+            "weight": roots if weight is None else weight,
+            "roots": roots,
+            "factor": factor,
+            "n": n,
+            "k": k,
+            "first": first,
+            "width": width,
+            "logits_stride": block.stride(0),
+            "target_stride": 0 if labels else target.stride(0),
+            "factor_stride": factor.stride(0) if factor.ndim else 0,
+            "ignore_index": options.ignore_index,
+            "target_share": 1.0 - options.label_smoothing,
+            "uniform_share": options.label_smoothing / k,
+            **_powers_of(beta),
+        },
+        {
+            "HALVES": cuda_plan.halves(beta),
+            "PROBS": not labels,
+            "SMOOTH": options.label_smoothing > 0,
+            "WEIGHTED": weight is not None,
+            "BLOCK": cuda_plan.LONG_BLOCK,
+        },
         num_warps=cuda_plan.LONG_WARPS,
-        enable_fp_fusion=True,
     )
 
 
@@ -136,17 +140,37 @@ def scale(grad: Tensor, factor: Tensor) -> None:
     stride = factor.stride(0) if factor.ndim else 0
     block = min(cuda_plan.SCALED_BLOCK, cuda_plan.power_of_two(k))
     rows = cuda_plan.SCALED_BLOCK // block
-    cuda_rows.scale_kernel[(-(-n // rows),)](
-        grad=grad,
-        factor=factor,
-        n=n,
-        k=k,
-        grad_stride=grad.stride(0),
-        factor_stride=stride,
-        ROWS=rows,
-        BLOCK=block,
-        enable_fp_fusion=True,
-    )
+    arguments = {"grad": grad, "factor": factor, "n": n, "k": k, "grad_stride": grad.stride(0), "factor_stride": stride}
+    _run(cuda_rows.scale_kernel, (-(-n // rows), 1, 1), arguments, {"ROWS": rows, "BLOCK": block})
+
+
+def _run(
+    kernel: Any, grid: tuple[int, int, int], arguments: dict[str, Any], constants: dict[str, Any], **options: int
+) -> None:
+    """Launch a kernel, through Triton's own look at the arguments only if they are of a new kind.
+
+    That look takes the host longer than all else in a call of a loss. Triton compiles a kernel for a device, for the
+    types of all arguments, for addresses and integers that 16 divides, and for the integer 1.
+    """
+    device = arguments[kernel.arg_names[0]].device
+    key = (kernel.fn, device, *map(_kind, arguments.values()), *constants.values(), *options.values())
+    compiled = _compiled.get(key)
+    if compiled is not None:
+        named = {**arguments, **constants}
+        compiled[grid](*[named[name] for name in kernel.arg_names])
+        return
+    compiled = kernel[grid](**arguments, **constants, **options, enable_fp_fusion=True)
+    if RUNS_COMPILED and compiled is not None:  # Triton's interpreter compiles nothing
+        _compiled[key] = compiled
+
+
+def _kind(value: Any) -> Any:
+    """Return what Triton compiles a kernel for in one argument."""
+    if isinstance(value, Tensor):
+        return value.dtype, value.data_ptr() % 16 == 0
+    if isinstance(value, int):
+        return value == 1, value % 16 == 0, value.bit_length() > 31
+    return None
 
 
 def _powers_of(beta: float) -> dict[str, float]:

@@ -13,6 +13,9 @@ from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, S
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss, composite_softmax_loss
 
+# A GPU multiplies so many numbers in less time than its host takes to launch the kernel that passes over rows.
+MULTIPLIED_AT_ONCE = 2**20
+
 
 def fused_mgce_loss(
     input: Tensor,  # (C), (N, C) or (N, C, d1, ..., dK)
@@ -108,9 +111,9 @@ class FusedLoss(torch.autograd.Function):
             assert grad is not None
         if dispatch.is_batched(grad_output):  # a batch of gradients at once: nothing of it may be written in place
             grad = grad * _for_rows(grad_output)
-        elif grad.is_cuda:  # where to look at the number would be to wait for the device
+        elif grad.is_cuda and grad.numel() > MULTIPLIED_AT_ONCE:
             cuda.scale_(grad, grad_output)
-        elif grad_output.ndim or grad_output.item() != 1:
+        elif grad.is_cuda or grad_output.ndim or grad_output.item() != 1:  # to look at it is to wait for a device
             grad.mul_(_for_rows(grad_output))
         return grad, None
 
