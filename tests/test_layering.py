@@ -1,6 +1,7 @@
 """Data flows one way: a module imports from the layers above its own, never from below or beside."""
 
 import ast
+import functools
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -243,7 +244,10 @@ def imported(path):
                 yield name if name in MODULES else name.rpartition(".")[0], node.lineno
 
 
-IMPORTS = {name: sorted(set(imported(path))) for name, path in MODULES.items()}
+@functools.cache
+def all_imports():
+    """Return the imports of every module: read where a test asks, since every process of a run collects this file."""
+    return {name: sorted(set(imported(path))) for name, path in MODULES.items()}
 
 
 def part(room, module):
@@ -276,7 +280,7 @@ def faults(room, imports):
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_imports_point_upwards(room):
-    assert not list(faults(room, IMPORTS))
+    assert not list(faults(room, all_imports()))
 
 
 @pytest.mark.parametrize(
@@ -291,16 +295,18 @@ def test_imports_point_upwards(room):
     ],
 )
 def test_an_upward_import_is_seen_also_through_a_file_that_no_layer_names(room, module, upwards):
-    direct = {**IMPORTS, module: [*IMPORTS[module], (upwards, 1)]}
+    direct = {**all_imports(), module: [*all_imports()[module], (upwards, 1)]}
     assert len(list(faults(room, direct))) == 1
     new = f"{room}.new"
-    through = {**IMPORTS, module: [*IMPORTS[module], (new, 1)], new: [(upwards, 1)]}
+    through = {**all_imports(), module: [*all_imports()[module], (new, 1)], new: [(upwards, 1)]}
     (fault,) = faults(room, through)
     assert fault.endswith(f"{part(room, module)} may not import {part(room, upwards)} through {new}")
 
 
 def test_nothing_of_the_package_imports_the_lab():
-    found = {name: {other for other, _ in names if other.startswith("mgce_lab")} for name, names in IMPORTS.items()}
+    found = {
+        name: {other for other, _ in names if other.startswith("mgce_lab")} for name, names in all_imports().items()
+    }
     assert not {name: others for name, others in found.items() if others and name.startswith("mgce.")}
     assert any(found.values())
 
@@ -319,7 +325,7 @@ def test_every_room_has_its_layers_and_every_name_in_them_a_file():
 
 def test_no_modules_import_one_another_in_a_circle():
     # A package gives on what its modules define: who imports a name from it depends on the package as a whole.
-    graph = {module: {name for name, _ in names if name != "mgce"} for module, names in IMPORTS.items()}
+    graph = {module: {name for name, _ in names if name != "mgce"} for module, names in all_imports().items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
