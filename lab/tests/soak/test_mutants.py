@@ -110,7 +110,9 @@ def tree(tmp_path):
 
 
 def options(tree, **changed):
-    return argparse.Namespace(**{"per_room": 99, "seed": 0, "all": True, "again": False, "work": tree / "w", **changed})
+    return argparse.Namespace(
+        **{"per_room": 99, "seed": 0, "all": True, "quick": False, "again": False, "work": tree / "w", **changed}
+    )
 
 
 @pytest.mark.slow

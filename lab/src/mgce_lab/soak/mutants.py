@@ -28,7 +28,11 @@ from scipy import stats
 from mgce_lab.soak import reliability
 from mgce_lab.soak.code_changes import Change, changes
 
-ROOMS = ("risk", "sets", "noise", "labels", "metrics", "numerics", "losses", "link")
+DESK = ("files", "pages", "columns", "encoders", "review", "tables", "streams", "cli")
+ROOMS = (
+    *("risk", "sets", "noise", "labels", "metrics", "numerics", "losses", "link", "linear", "features", "loop"),
+    *("training", "estimators", "integrations", "kernels", *(f"desk/{room}" for room in DESK)),
+)
 COPIED = ("src", "tests", "lab", "examples", "docs", "conftest.py", "pyproject.toml")
 WORK = Path("build/soak/mutants")
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.json")  # judged by hand: no test could notice these
@@ -43,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rooms", default=",".join(ROOMS), help="folders of src/mgce, with commas between them")
     parser.add_argument("--per-room", type=int, default=40, help="changes of each room; more go on from fewer")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--quick", action="store_true", help="judge by the quick tier alone")
     parser.add_argument("--all", action="store_true", help="find all tests that notice a change, not the first alone")
     parser.add_argument("--again", action="store_true", help="judge those again that were not noticed before")
     parser.add_argument(
@@ -93,7 +98,7 @@ def sample(tree: Path, room: str, n: int, seed: int) -> list[tuple[str, str, Cha
 def judge(tree: Path, room: str, options: argparse.Namespace) -> dict[str, Verdict]:
     """Try the changes of a room that have no verdict yet; give the verdicts of the whole sample."""
     drawn = sample(tree, room, options.per_room, options.seed)
-    kept = options.work / f"{room}.json"
+    kept = options.work / f"{_flat(room)}.json"
     verdicts: dict[str, Verdict] = json.loads(kept.read_text()) if kept.exists() else {}
 
     def is_left(name: str) -> bool:
@@ -103,7 +108,7 @@ def judge(tree: Path, room: str, options: argparse.Namespace) -> dict[str, Verdi
     left = [each for each in drawn if is_left(each[0])]
     if left:
         with Copy(tree, options.work) as copy:
-            tests = copy.measure(room)
+            tests = copy.measure(room, options.quick)
             while left:
                 for name, file, change in left:
                     verdicts[name] = _verdict(copy, tests, file, change, options.all)
@@ -208,9 +213,9 @@ class Copy:
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
-    def measure(self, room: str) -> Tests:
+    def measure(self, room: str, quick: bool) -> Tests:
         """Learn which test of a room runs which line; of what was learnt before, only files that changed run again."""
-        kept = self.work / f"{room}-lines.json"
+        kept = self.work / f"{_flat(room)}-lines.json"
         known = json.loads(kept.read_text()) if kept.exists() else {"hashes": {}}
         now = _hashes(self.tree, room)
         if known["hashes"].get("src") != now["src"]:
@@ -219,7 +224,7 @@ class Copy:
         places = [f"tests/{room}", f"src/mgce/{room}"] if "src" in changed else sorted(changed & now.keys())
         _forget(known, changed)
         if places:
-            _add(known, self._measured(room, places))
+            _add(known, self._measured(room, places, quick))
         kept.write_text(json.dumps({**known, "hashes": now}))
         tests = Tests(known)
         self.ask(do="load", modules=tests.modules)
@@ -228,10 +233,10 @@ class Copy:
             print(f"{room}: left out, since they fail on the tree as it is: {', '.join(broken)}", flush=True)
         return tests
 
-    def _measured(self, room: str, places: list[str]) -> Any:
-        source, out = str(self.folder / "src/mgce" / room), self.work / f"{room}-lines.new"
+    def _measured(self, room: str, places: list[str], quick: bool) -> Any:
+        source, out = str(self.folder / "src/mgce" / room), self.work / f"{_flat(room)}-lines.new"
         out.unlink(missing_ok=True)
-        code = self.ask(do="measure", tests=places, source=source, out=str(out), seconds=WHOLE)
+        code = self.ask(do="measure", tests=places, source=source, out=str(out), seconds=WHOLE, quick=quick)
         measured = json.loads(out.read_text()) if out.exists() else {}
         if not measured.get("tests"):
             sys.exit(f"The tests of {room} did not run ({code}): see {out.with_suffix('.log')}.")
@@ -272,6 +277,10 @@ class Copy:
             yield
         finally:
             path.write_bytes(source)
+
+
+def _flat(room: str) -> str:
+    return room.replace("/", "-")
 
 
 def _hashes(tree: Path, room: str) -> dict[str, str]:

@@ -179,7 +179,8 @@ def _measure(request: Request) -> int:
     contexts = _Contexts(measured)
     measured.start()
     quiet = ["-W", "ignore::pytest.PytestAssertRewriteWarning", "-p", "no:cacheprovider", "-q", "--tb=short"]
-    code = int(pytest.main([*quiet, *FULL_TIER, *request["tests"]], plugins=[contexts, contexts.hooks()]))
+    tier = () if request["quick"] else FULL_TIER
+    code = int(pytest.main([*quiet, *tier, *request["tests"]], plugins=[contexts, contexts.hooks()]))
     measured.stop()
     data = measured.get_data()
     here = Path.cwd()
