@@ -15,7 +15,7 @@ import torch
 
 from mgce._threads import SERIAL_WORK, one_torch_thread, threads_for
 from mgce.estimators import MGCEMLPClassifier
-from mgce.training.steps import Training
+from mgce.training.ensemble import Training
 
 PROLOGUE = """
 import threading

@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # what type checkers see; `as` says that it is public
     from mgce.loop import IndexedDataset as IndexedDataset
     from mgce.loop import ModelKeeper as ModelKeeper
     from mgce.loop import choose_recipe as choose_recipe
-    from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
     from mgce.losses.early_learning import ELRLoss as ELRLoss
+    from mgce.losses.early_learning import SoftBootstrapLoss as SoftBootstrapLoss
     from mgce.losses.forward import ForwardCorrection as ForwardCorrection
     from mgce.losses.learned_forward import LearnedForwardCorrection as LearnedForwardCorrection
     from mgce.losses.modules import GCELoss as GCELoss
@@ -44,8 +44,7 @@ _NAMES = {  # by the module that defines them; every other public name is in its
     "mgce.kernels.proof": ("prove_kernel",),
     "mgce.labels": ("find_consensus",),
     "mgce.loop": ("IndexedDataset", "ModelKeeper", "choose_recipe"),
-    "mgce.losses.bootstrapped": ("SoftBootstrapLoss",),
-    "mgce.losses.early_learning": ("ELRLoss",),
+    "mgce.losses.early_learning": ("ELRLoss", "SoftBootstrapLoss"),
     "mgce.losses.forward": ("ForwardCorrection",),
     "mgce.losses.learned_forward": ("LearnedForwardCorrection",),
     "mgce.losses.modules": ("GCELoss", "LinearMGCELoss", "MGCELoss"),

@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from contracts.estimator_contract import EstimatorContract
 from mgce import MGCEEmbeddingClassifier
-from mgce.estimators.directions import coordinates, fitted_directions
-from mgce.estimators.penalized import fit_head
+from mgce.estimators.directions import coordinates, fit_head, fitted_directions
 from mgce.functional import gce_loss
 
 

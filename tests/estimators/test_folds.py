@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold
 
-from mgce.estimators.folds import checked_folds, hold_out
+from mgce.labels.out_of_fold import checked_folds, hold_out
 
 INDEX = np.repeat([0, 1, 2], [30, 12, 6])
 CLASSES = np.array(["a", "b", "c"])

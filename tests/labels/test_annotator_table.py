@@ -5,8 +5,7 @@ import pytest
 from scipy import stats
 
 from crowds import K, made, prior
-from mgce.labels.annotator_table import annotator_table, estimated_range
-from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.annotators import Annotations, annotator_model, annotator_table, estimated_range
 
 
 def test_range_of_known_labels_is_that_of_jeffreys():

@@ -132,7 +132,7 @@ def by_a_table(kind):
             "text": {"text": words},
             "pictures": {"v": X.tolist()},
         }
-        monkeypatch.setattr("mgce.desk.tables.judging.completed", lambda known, rows, n, predict: P)
+        monkeypatch.setattr("mgce.desk.tables.learning.completed", lambda known, rows, n, predict: P)
         for name, few in {"n_estimators": 5, "n_components": 20}.items():
             monkeypatch.setitem(LabelCorrectionClassifier.__init__.__kwdefaults__, name, few)
         frame = pd.DataFrame(columns[kind]).assign(label=np.array([*"pqr"])[given])

@@ -7,8 +7,7 @@ from scipy.special import softmax
 
 from crowds import K, made, prior
 from mgce.labels.annotators import Annotations, annotator_model
-from mgce.labels.independence import as_independent, independence
-from mgce.labels.shared_evidence import shared_evidence
+from mgce.labels.independence import as_independent, independence, shared_evidence
 
 
 def found(labels, probs):

@@ -6,9 +6,8 @@ from scipy.special import softmax
 
 from crowds import K, made, prior
 from mgce import find_consensus
-from mgce.labels.annotator_table import annotator_table
-from mgce.labels.annotators import Annotations, annotator_model
-from mgce.labels.shared_evidence import shared_evidence
+from mgce.labels.annotators import Annotations, annotator_model, annotator_table
+from mgce.labels.independence import shared_evidence
 
 
 def hard_rows(n, seed=0):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mgce.linear.coef_system import ByCoefficients, ByMargins, coef_system
+from mgce.linear.interior_point import ByCoefficients, ByMargins, coef_system
 
 
 def problem(rng, n, d, k, free):

@@ -13,7 +13,7 @@ import oracle
 from hard_rows import hard_rows
 from mgce.functional import minimax_probs, normalizer, worst_case_probs
 from mgce.kernels import cpu, cpu_library, dispatch
-from mgce.link import fused
+from mgce.link import probs
 from mgce.numerics import implicit
 
 OUTPUTS = {"root": normalizer, "minimax": minimax_probs, "worst_case": worst_case_probs}
@@ -36,7 +36,7 @@ def test_the_kernel_is_what_runs(monkeypatch):
     def refuse(*arguments, **keywords):
         raise AssertionError("plain operations ran")
 
-    monkeypatch.setattr(fused, "solve", refuse)
+    monkeypatch.setattr(probs, "solve", refuse)
     logits = torch.randn(2, 3, 4, requires_grad=True)
     for function in OUTPUTS.values():
         function(logits, beta=1.4, dim=1).sum().backward()
@@ -55,8 +55,8 @@ def test_outputs_of_hard_rows_are_as_near_as_their_condition_allows(beta, k, dty
     x, t, _ = implicit.solve(rows.double(), beta, -1)
     eps = torch.finfo(dtype).eps
     few = 16 * eps * (1 - t)
-    for name, plain in fused.PLAIN.items():
-        ours, truth = fused.of_rows(name, rows, beta, -1), plain(x, t, beta)
+    for name, plain in probs.PLAIN.items():
+        ours, truth = probs.of_rows(name, rows, beta, -1), plain(x, t, beta)
         error = (ours - truth).abs()
         if name == "root":
             assert (error <= few).all()
@@ -99,7 +99,7 @@ def test_first_derivatives_are_those_of_plain_operations(beta, output, dtype, ge
 
     def gradient(rows):
         rows = rows.clone().requires_grad_()
-        value = fused.of_rows(output, rows, beta, -1)
+        value = probs.of_rows(output, rows, beta, -1)
         return torch.autograd.grad(value, rows, direction[:, 0] if output == "root" else direction.to(rows.dtype))[0]
 
     ours = gradient(logits)
@@ -122,9 +122,9 @@ def test_a_class_that_the_kernel_alone_has_in_the_support_keeps_a_finite_derivat
     steps = torch.arange(-20, 21) * torch.finfo(dtype).eps / 4
     rows[:, 3] = -beta - t + steps.to(dtype)  # the edge of the support, in the half where x is not kept as beta + x
     t, p = cpu.root_and_probs(rows, beta=beta, minimax=False)
-    assert ((p > 0) & (fused._base(rows, t, beta) == 0)).any()
+    assert ((p > 0) & (probs._base(rows, t, beta) == 0)).any()
     rows.requires_grad_()
-    fused.of_rows("worst_case", rows, beta, -1)[:, 0].sum().backward()
+    probs.of_rows("worst_case", rows, beta, -1)[:, 0].sum().backward()
     assert rows.grad.isfinite().all()
 
 
@@ -134,7 +134,7 @@ def test_the_base_of_a_class_near_the_edge_keeps_its_digits(beta, dtype):
     """By which p is divided in its derivative: `1 + (x + t) / beta` would leave few digits of it."""
     x = beta * torch.linspace(-0.95, -0.55, 40, dtype=dtype)
     t = (-beta - x) * (1 - torch.logspace(-1, -6, 40, dtype=dtype))
-    v = fused._base(torch.stack([x, torch.zeros_like(x)], 1), t, beta)[:, 0]
+    v = probs._base(torch.stack([x, torch.zeros_like(x)], 1), t, beta)[:, 0]
     pairs = zip(x.tolist(), t.tolist(), strict=True)
     exact = [float(1 + (Fraction(a) + Fraction(b)) / Fraction(beta)) for a, b in pairs]
     torch.testing.assert_close(
@@ -163,12 +163,12 @@ def test_second_derivatives_batches_of_gradients_and_rows_that_are_nan(output):
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_values_do_not_depend_on_the_shape_or_on_a_gradient(output):
     logits = torch.randn(6, 7, 8)
-    flat = fused.of_rows(output, logits.movedim(1, -1).reshape(-1, 7), 1.4, -1)
-    shaped = fused.of_rows(output, logits.clone().requires_grad_(), 1.4, 1)
+    flat = probs.of_rows(output, logits.movedim(1, -1).reshape(-1, 7), 1.4, -1)
+    shaped = probs.of_rows(output, logits.clone().requires_grad_(), 1.4, 1)
     assert torch.equal(shaped.detach().reshape(flat.shape), flat)
     for row in (logits[0, :, 0], logits[:, :, 3], logits[..., :1]):
-        assert torch.equal(fused.of_rows(output, row, 1.4, 0), fused.of_rows(output, row.contiguous(), 1.4, 0))
-    assert fused.of_rows(output, logits[:0], 1.4, 1).shape[0] == 0
+        assert torch.equal(probs.of_rows(output, row, 1.4, 0), probs.of_rows(output, row.contiguous(), 1.4, 0))
+    assert probs.of_rows(output, logits[:0], 1.4, 1).shape[0] == 0
 
 
 @needs_kernel

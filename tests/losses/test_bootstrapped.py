@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from losses.ddp_worker import ROWS, K
 from mgce import SoftBootstrapLoss
-from mgce.losses.bootstrapped import _of_smaller
+from mgce.losses.early_learning import _of_smaller
 
 
 def test_weights_are_posteriors_of_two_normal_distributions():

@@ -17,7 +17,7 @@ import torch
 import losses_stub
 import mgce_lab.losses
 from mgce import functional, losses
-from mgce.losses import presets, texts
+from mgce.losses import arguments, presets
 from mgce.losses.base import Loss
 from mgce.losses.records import Number
 from mgce.losses.scored_module import by_scores
@@ -38,12 +38,12 @@ def test_help_describes_every_argument_once_and_in_its_place(made):
     section = inspect.getdoc(made).partition("\nArgs:\n")[2].partition("\n\n")[0]
     described = re.findall(r"^    (\w+):", section, re.MULTILINE)
     assert described == list(inspect.signature(made).parameters)
-    assert max(map(len, made.__doc__.splitlines())) <= 120 and texts.PLACE not in made.__doc__
+    assert max(map(len, made.__doc__.splitlines())) <= 120 and arguments.PLACE not in made.__doc__
 
 
 def test_the_arguments_of_cross_entropy_are_described_once_in_the_source():
     source = "".join(path.read_text() for path in (ROOT / "src/mgce/losses").rglob("*.py"))
-    for line in {*texts.OF_FUNCTIONS.splitlines(), *texts.OF_MODULES.splitlines()}:
+    for line in {*arguments.OF_FUNCTIONS.splitlines(), *arguments.OF_MODULES.splitlines()}:
         name, _, meaning = line.partition(": ")
         if name in ("input", "target", "size_average", "reduce"):
             assert source.count(f"{name}: {meaning}\n") + source.count(f'{name}: {meaning}"') == 1, line

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from mgce.labels.annotator_table import CAUTION
+from mgce.labels.annotators import CAUTION
 from mgce_lab.studies import annotator_worlds, annotators, consensus_calibration, made_annotators
 
 

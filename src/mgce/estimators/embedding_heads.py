@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mgce.estimators.base import FloatArray, IntArray
-from mgce.estimators.directions import Coordinates, SingleArray
-from mgce.estimators.penalized import fit_head, margins, softmax
+from mgce.estimators.directions import Coordinates, SingleArray, fit_head, margins, softmax
 from mgce.functional import forward_corrected_logits, gce_loss
 from mgce.labels.choosing import most_predicted
 from mgce.labels.mixture import fitted_transition, right_class

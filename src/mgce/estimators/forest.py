@@ -8,19 +8,49 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
-from mgce.estimators.log_margins import best_scale
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import ScaledLog, TreeSums
 from mgce.estimators.trees import Nodes, Trees
+from mgce.functional import mgce_loss
 from mgce.labels.choosing import most_predicted
 from mgce.numerics.root import DEFAULT_BETA
+
+LARGEST_SCALE = 100.0  # upper limit of the scale s: for a model that is always right, the loss falls with s for ever
+
+
+def best_scale(logs: FloatArray, index: NDArray[np.int64], weight: FloatArray, beta: float) -> float:
+    """Return the scale s in [0, 100] for which the margins (logits) s * `logs` have the least mean MGCE loss.
+
+    The loss is convex in s. Rows of NaN, for which no model made a prediction, are ignored. If all rows are ignored, s
+    is 1.
+
+    Args:
+        logs: logarithms of probabilities, each row predicted by models that were not trained on the row, shape
+            (n, k) for n rows and k classes.
+        index: class indices of the rows, shape (n,).
+        weight: weight of each row, shape (n,).
+        beta: the beta of the MGCE loss, in [1, inf].
+    """
+    judged = ~np.isnan(logs[:, 0])
+    f, target = torch.from_numpy(logs[judged]), torch.from_numpy(index[judged])
+    weights = torch.from_numpy(weight[judged])
+    if not len(f) or not weights.sum() > 0:
+        return 1.0
+
+    def mean_loss(scale: float) -> float:
+        return float(mgce_loss(scale * f, target, reduction="none", beta=beta) @ weights / weights.sum())
+
+    return float(minimize_scalar(mean_loss, bounds=(0, LARGEST_SCALE), method="bounded").x)
+
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}  # by the `splitter` of scikit-learn's trees
 # Candidates for the fewest rows of a leaf. With clean labels 1 or 2 are best; with 40 % of them wrong, 5 to 50 were

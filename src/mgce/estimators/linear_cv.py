@@ -19,11 +19,11 @@ from torch import nn
 from mgce import _validation
 from mgce._threads import one_blas_thread
 from mgce.estimators.base import FloatArray, RobustClassifier, row_weights
-from mgce.estimators.folds import checked_folds
 from mgce.estimators.linear import MGCEClassifier
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import dense_layers
 from mgce.labels.choosing import most_predicted
+from mgce.labels.out_of_fold import checked_folds
 
 # As many as the paper has for its cross-validation, from nearly MAE to nearly cross-entropy.
 BETAS = (1.05, 1.2, 1.4, 1.7, 2.0, 3.0, 5.0, 11.0)

@@ -15,10 +15,10 @@ from torch import nn
 
 from mgce._validation import check_beta, check_device, expected, not_installed
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
-from mgce.estimators.folds import hold_out
 from mgce.estimators.linear_cv import BETAS
 from mgce.estimators.parameters import Choice, Interval, checked
 from mgce.estimators.torch_modules import dense_layers
+from mgce.labels.out_of_fold import hold_out
 from mgce.numerics.root import DEFAULT_BETA
 from mgce.training.ensemble import EnsembleFit, fit_ensemble
 from mgce.training.member_losses import MemberLoss

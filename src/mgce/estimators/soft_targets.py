@@ -12,8 +12,16 @@ from torch import Tensor
 
 from mgce._arrays import FloatArray, IntArray
 from mgce._threads import threads_for
-from mgce.estimators.directions import FEWEST_DIRECTIONS, Coordinates, SingleArray, coordinates, fitted_directions
-from mgce.estimators.penalized import fit_head, margins, softmax
+from mgce.estimators.directions import (
+    FEWEST_DIRECTIONS,
+    Coordinates,
+    SingleArray,
+    coordinates,
+    fit_head,
+    fitted_directions,
+    margins,
+    softmax,
+)
 from mgce.functional import gce_loss
 from mgce.labels.choosing import most_predicted
 from mgce.labels.out_of_fold import folds_of, out_of_fold

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from mgce.estimators.base import FloatArray, IntArray, RobustClassifier, check_single
-from mgce.estimators.folds import hold_out
 from mgce.estimators.parameters import Interval, checked
 from mgce.functional import worst_case_probs
+from mgce.labels.out_of_fold import hold_out
 from mgce.numerics.root import DEFAULT_BETA
 
 # A leaf without weight would divide by zero; a millionth of a row is below anything that min_child_weight asks for.

@@ -14,11 +14,9 @@ from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce._column_types import cells_of, frame_of
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
-from mgce.labels.annotator_table import Annotator, annotator_table
-from mgce.labels.annotators import Annotations, AnnotatorModel, annotator_model
+from mgce.labels.annotators import Annotations, Annotator, AnnotatorModel, annotator_model, annotator_table
 from mgce.labels.doubtful import DoubtfulLabels
-from mgce.labels.independence import Independence, independence
-from mgce.labels.shared_evidence import shared_evidence
+from mgce.labels.independence import Independence, independence, shared_evidence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +151,7 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
     q are the probabilities of a classifier, T_j the matrix of annotator j, and w below 1 where annotators who err
     together agree: see :func:`mgce.labels.annotators.annotator_model`. s is the number of sources of a row: its labels
     and the classifier. Rho is above 0 if all sources are wrong on the same hard rows: see
-    :func:`mgce.labels.shared_evidence.shared_evidence`. All are estimated from the labels.
+    :func:`mgce.labels.independence.shared_evidence`. All are estimated from the labels.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a row for each example and a column for each annotator. None and

@@ -14,8 +14,7 @@ from mgce._validation import expected
 from mgce.labels.choosing import most_predicted
 from mgce.loop.keeper import ModelKeeper
 from mgce.loop.verdict import Verdict
-from mgce.losses.bootstrapped import SoftBootstrapLoss
-from mgce.losses.early_learning import ELRLoss
+from mgce.losses.early_learning import ELRLoss, SoftBootstrapLoss
 from mgce.losses.indexed import AcceptsIndex, IndexedLoss
 from mgce.losses.learned_forward import LearnedForwardCorrection
 from mgce.losses.modules import MGCELoss

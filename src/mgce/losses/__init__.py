@@ -4,16 +4,14 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {  # by the module that defines them
-    "bootstrapped": ("SoftBootstrapLoss",),
-    "early_learning": ("ELRLoss",),
+    "early_learning": ("ELRLoss", "SoftBootstrapLoss"),
     "forward": ("ForwardCorrection",),
     "learned_forward": ("LearnedForwardCorrection",),
     "modules": ("GCELoss", "LinearMGCELoss", "MGCELoss", "MinimaxLink"),
     "multi_label": ("MultiLabelLoss",),
     "presets": ("preset", "robust_loss"),
-    "scale": ("LogitScale",),
     "sums": ("SumLoss",),
-    "temperature": ("TemperatureScaling",),
+    "temperature": ("LogitScale", "TemperatureScaling"),
     "trimmed": ("TrimmedLoss",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
@@ -26,7 +24,7 @@ def __getattr__(name: str) -> Any:
     # Imported when used: who imports one module of losses waits for no other.
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    if name.endswith(("Loss", "_loss")):  # and no file of this folder, which `from mgce.losses import nll` asks for too
+    if name.endswith(("Loss", "_loss")):  # and no file, which `from mgce.losses import scored` asks for too
         made = import_module(f"{__name__}.presets").MADE
         if name in made and made[name].__module__ == __name__:
             return made[name]

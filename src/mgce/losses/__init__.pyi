@@ -1,8 +1,9 @@
 # Written by `python tests/losses_stub.py`: what type checkers see.
 from torch import Tensor
 
-from mgce.losses.bootstrapped import SoftBootstrapLoss as SoftBootstrapLoss
+from mgce.losses.active_passive import _WithKernel
 from mgce.losses.early_learning import ELRLoss as ELRLoss
+from mgce.losses.early_learning import SoftBootstrapLoss as SoftBootstrapLoss
 from mgce.losses.forward import ForwardCorrection as ForwardCorrection
 from mgce.losses.learned_forward import LearnedForwardCorrection as LearnedForwardCorrection
 from mgce.losses.modules import GCELoss as GCELoss
@@ -12,10 +13,9 @@ from mgce.losses.modules import MinimaxLink as MinimaxLink
 from mgce.losses.multi_label import MultiLabelLoss as MultiLabelLoss
 from mgce.losses.presets import preset as preset
 from mgce.losses.presets import robust_loss as robust_loss
-from mgce.losses.scale import LogitScale as LogitScale
 from mgce.losses.scored_module import ScoredLoss
 from mgce.losses.sums import SumLoss as SumLoss
-from mgce.losses.symmetric import _WithKernel
+from mgce.losses.temperature import LogitScale as LogitScale
 from mgce.losses.temperature import TemperatureScaling as TemperatureScaling
 from mgce.losses.trimmed import TrimmedLoss as TrimmedLoss
 

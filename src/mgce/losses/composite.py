@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from mgce._validation import class_dim
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments
-from mgce.losses.nll import nll, nll_of_labels, of_class, of_labels, row_weights
-from mgce.losses.scored import expm1
+from mgce.losses.scored import expm1, nll, nll_of_labels, of_class, of_labels, row_weights
 from mgce.numerics import root
 from mgce.numerics.implicit import solve
 from mgce.numerics.root import Beta

@@ -19,10 +19,9 @@ from mgce.losses.composite import loss_of_log_probs, loss_of_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
 from mgce.losses.protocol import link_of, terms_of
 from mgce.losses.records import NamedLoss
-from mgce.losses.remembering import Precise
 from mgce.losses.sums import SumLoss
-from mgce.losses.wrapping import Wrapper, check_input, in_float32
-from mgce.numerics import exponential
+from mgce.losses.wrapping import Precise, Wrapper, check_input, in_float32
+from mgce.numerics.root import expm1
 
 # What float64 rounds to 0 in a product of probabilities, at most 1e-308, is nothing beside this; and the second
 # derivative of its logarithm, 1 / LEAST_MIXED^2, is below the largest number of float64.
@@ -86,7 +85,7 @@ def _corrected_logits(logits: Tensor, transition: Tensor, beta: float, dim: int,
     mixed = _log_mixture(x, beta, transition, least)
     if beta != math.inf:
         # The inverse of MGCE's link: h = p^alpha, normalized, and f' = beta (h^(1 / beta) - 1), whose phi is 0.
-        mixed = beta * exponential.expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
+        mixed = beta * expm1(F.log_softmax(beta / (beta - 1) * mixed, -1) / beta)
     return mixed.movedim(-1, dim).to(logits.dtype)
 
 

@@ -23,12 +23,11 @@ from mgce.losses.arguments import (
     result_dtype,
     warn_of_many_concrete_labels,
     with_class_dim,
+    with_shared_arguments,
 )
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.fused import fused_mgce_loss, loss_of_rows, of_softmax
-from mgce.losses.nll import nll
-from mgce.losses.scored import Wanted, expm1
-from mgce.losses.texts import with_shared_arguments
+from mgce.losses.scored import Wanted, expm1, nll
 from mgce.numerics import root
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 

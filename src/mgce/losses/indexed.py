@@ -12,8 +12,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.functional import gce_loss
-from mgce.losses.remembering import LARGEST_BUFFER, Remembering
-from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
+from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_input, divisor, ignored_of_unreduced
 
 
 class IndexedLoss(Wrapper, Remembering):

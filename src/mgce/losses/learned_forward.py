@@ -14,8 +14,7 @@ from mgce.losses.forward import ForwardCorrection, columns, is_indices
 from mgce.losses.modules import GCE, GCELoss
 from mgce.losses.protocol import ignore_index_of, terms_of
 from mgce.losses.records import NamedLoss
-from mgce.losses.remembering import Remembering
-from mgce.losses.wrapping import check_input
+from mgce.losses.wrapping import Remembering, check_input
 
 # Of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already explains most
 # wrong labels, so less robustness is needed than without T. :class:`mgce.MGCEEmbeddingClassifier` corrects by it too.

@@ -18,7 +18,7 @@ from mgce import _validation
 from mgce.kernels import cuda, dispatch
 from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.composite import composite_loss_and_grad
-from mgce.losses.nll import row_weights
+from mgce.losses.scored import row_weights
 
 # Where a chunk has gradients in at most this share of the classes, gathering those classes costs less than leaving
 # them in the products: the two cost the same at 0.45 to 0.7 of the classes.

@@ -14,10 +14,10 @@ from mgce.kernels import dispatch
 from mgce.kernels.options import SoftmaxTerms
 from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
 from mgce.losses import functional
+from mgce.losses.arguments import with_shared_arguments
 from mgce.losses.base import RobustLoss, WithBeta, python_number, show, store_beta
 from mgce.losses.linear import linear_mgce_loss
 from mgce.losses.records import NamedLoss, Presets
-from mgce.losses.texts import with_shared_arguments
 from mgce.numerics.root import DEFAULT_BETA, DEFAULT_GCE_BETA, Beta
 
 OUTPUTS = ("minimax", "worst_case")

@@ -1,4 +1,4 @@
-"""Compute losses that need no kernel from scores of classes, with the reductions and weights of cross-entropy."""
+"""Compute losses from scores of classes, with weights, ignored rows, smoothing and reductions of `cross_entropy`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,114 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from mgce import _validation
 from mgce._validation import class_dim
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
-from mgce.losses.nll import nll, nll_of_labels, of_labels
-from mgce.numerics import exponential
+from mgce.numerics import root
+
+
+def nll(
+    scores: Tensor,  # (C), (N, C) or (N, C, d1, ..., dK), where cross-entropy has log_softmax
+    target: Tensor,  # class indices, or class probabilities of the shape of `scores`
+    weight: Tensor | None,  # (C)
+    options: LossOptions,
+) -> Tensor:
+    """Compute `cross_entropy` with the given scores instead of log-probabilities."""
+    if target.shape == scores.shape:
+        return _soft_nll(scores, target, weight, options)
+    label_smoothing = options.label_smoothing
+    target = target.long()
+    if weight is not None:
+        weight = weight.to(scores.dtype)
+    hard = _hard_nll(scores, target, weight, options.ignore_index, options.reduction)
+    if label_smoothing == 0:
+        return hard
+    smooth = _uniform_nll(scores, target, weight, options)
+    return (1 - label_smoothing) * hard + label_smoothing * smooth
+
+
+def of_labels(values: Tensor, target: Tensor, ignore_index: int) -> Tensor:
+    """Return the value at the label of each row, and 0 for ignored rows, in the shape of the target."""
+    return -_hard_nll(values, target.long(), None, ignore_index, "none")
+
+
+def row_weights(target: Tensor, weight: Tensor | None, ignore_index: int) -> Tensor:
+    """Return the weight of each row in the mean: 0 if ignored, else the class weight of its label.
+
+    Without class weights the result is a boolean mask of the rows that are not ignored.
+    """
+    kept = target != ignore_index
+    return kept if weight is None else torch.where(kept, of_class(weight, torch.where(kept, target, 0)), 0)
+
+
+def of_class(weight: Tensor, labels: Tensor) -> Tensor:
+    """Return the class weight of each label, in the shape of the labels.
+
+    `weight[labels]` would fail under `vmap` and on the device `meta`: for a single label it reads the label's value.
+    """
+    return weight.index_select(0, labels.flatten()).view(labels.shape)
+
+
+def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    """Compute the loss of :func:`nll` from only the scores of the labels, given in the shape of index targets.
+
+    Label smoothing is not supported, since it needs the scores of all classes.
+    """
+    target = target.long()  # uint8 takes an ignored index of -100 for 156
+    weight = None if weight is None else weight.to(scores.dtype)
+    counts = row_weights(target, weight, options.ignore_index)
+    costs = -scores if weight is None else -scores * counts
+    rows = torch.where(target != options.ignore_index, costs, 0)
+    if options.reduction == "none":
+        return rows
+    return rows.sum() if options.reduction == "sum" else rows.sum() / counts.sum()
+
+
+def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
+    # Of four dimensions with other strides, as images with their channels last, it has no derivative.
+    scores = scores.contiguous()
+    try:
+        return F.nll_loss(scores, target, weight, None, ignore_index, None, reduction)
+    except IndexError:
+        k = scores.shape[class_dim(scores)]
+        wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
+        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+
+
+def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    """Return the loss against uniform class probabilities; a mean uses the class weights of the labels."""
+    dim = class_dim(scores)
+    k = scores.shape[dim]
+    kept = target != options.ignore_index
+    rows = -(scores if weight is None else scores * _along(weight, scores)).sum(dim) / k
+    rows = torch.where(kept.reshape(rows.shape), rows, 0)
+    if options.reduction == "none":
+        return rows
+    if options.reduction == "sum":
+        return rows.sum()
+    return rows.sum() / row_weights(target, weight, options.ignore_index).sum()
+
+
+def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
+    k = scores.shape[class_dim(scores)]
+    q = target.to(torch.promote_types(target.dtype, scores.dtype))
+    if options.label_smoothing > 0:
+        q = q * (1 - options.label_smoothing) + options.label_smoothing / k
+    if weight is not None:
+        q = q * _along(weight, scores)
+    # A masked class that the target gives nothing adds nothing; cross_entropy has 0 * inf = NaN here.
+    scores = torch.where((q == 0) & (scores == -torch.inf), 0, scores)
+    rows = -(q * scores).sum(class_dim(scores))
+    if options.reduction == "none":
+        return rows
+    return rows.sum() if options.reduction == "sum" else rows.sum() / (scores.numel() / k)
+
+
+def _along(weight: Tensor, scores: Tensor) -> Tensor:
+    return weight.view([-1 if d == class_dim(scores) else 1 for d in range(scores.ndim)])
 
 
 class Wanted(NamedTuple):
@@ -94,4 +196,4 @@ def expm1(exponent: Tensor) -> Tensor:
     PyTorch computes the derivative of `torch.expm1` as its result plus 1, which loses digits if the result is near -1.
     For such results `exp - 1` is used, which is accurate.
     """
-    return torch.where(exponent > -1, exponential.expm1(exponent), torch.exp(exponent) - 1)
+    return torch.where(exponent > -1, root.expm1(exponent), torch.exp(exponent) - 1)

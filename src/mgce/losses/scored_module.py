@@ -11,13 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from mgce.kernels.options import LossOptions, SoftmaxTerms
-from mgce.losses.arguments import with_class_dim
+from mgce.losses.arguments import PLACE, with_class_dim, with_shared_arguments
 from mgce.losses.base import Loss, python_number
 from mgce.losses.fused import of_softmax
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.records import Number, check_in_range
 from mgce.losses.scored import scored_loss
-from mgce.losses.texts import PLACE, with_shared_arguments
 
 
 class ScoredLoss(Loss):

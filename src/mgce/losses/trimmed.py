@@ -16,8 +16,7 @@ from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE, NEAR_MAE
 from mgce.losses.protocol import weight_of
 from mgce.losses.records import NamedLoss
-from mgce.losses.remembering import LARGEST_BUFFER, Remembering
-from mgce.losses.wrapping import Wrapper, check_input, divisor, ignored_of_unreduced
+from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_input, divisor, ignored_of_unreduced
 
 # The share of rows below a quantile of 256 losses is right to 3 points, one standard error at 40 %. In one run on
 # MNIST with 200 rows of a class, 64 ended three points below.

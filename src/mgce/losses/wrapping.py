@@ -1,8 +1,9 @@
-"""Define the base class of losses that wrap another loss, and shared checks and conversions."""
+"""Define the base classes of losses around another loss, and of losses with a memory, and shared checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +12,6 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.losses.arguments import HALF_TYPES, check_weight, result_dtype
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
-from mgce.losses.nll import of_class
 from mgce.losses.protocol import (
     IGNORED,
     UNSAID,
@@ -23,6 +23,7 @@ from mgce.losses.protocol import (
     set_reduction,
     weight_of,
 )
+from mgce.losses.scored import of_class
 
 
 class Wrapper(Criterion):
@@ -105,3 +106,44 @@ def divisor(loss: nn.Module, label: Tensor, kept: Tensor, rows: Tensor) -> Tenso
     weight = weight.to(torch.promote_types(weight.dtype, torch.float32))  # half types count to 65504 or 256
     total = torch.where(kept, of_class(weight, torch.where(kept, label, 0)), 0).sum()
     return torch.where(kept.any() | ~rows.any(), total, 1)
+
+
+LARGEST_BUFFER = 10**10  # numbers that a loss remembers at most: 40 GB
+
+
+class Precise(nn.Module):
+    """A module whose buffers keep their dtype when a network around it is moved to another one.
+
+    An average over many steps has to be precise even if the network is not: in bfloat16, a step of less than a 256th
+    of a number is rounded away.
+    """
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], *arguments: Any, **keywords: Any) -> Any:
+        """Apply the function behind `to`, `half` or `cuda`; buffers move to another device only."""
+        before = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
+        super()._apply(fn, *arguments, **keywords)  # type: ignore[no-untyped-call]
+        for name, buffer in before.items():
+            moved = self._buffers[name]
+            if moved is not None and moved.dtype != buffer.dtype:
+                self._buffers[name] = buffer.to(moved.device)
+        return self
+
+
+class Remembering(Precise):
+    """A module that learns from rows, except from rows whose numbers are not finite, which it counts.
+
+    Gradient scalers of mixed precision skip a step whose logits overflowed. What a loss remembers must outlive it.
+
+    Attributes:
+        left_out: number of rows with a label that were not learnt from, a buffer ().
+    """
+
+    left_out: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("left_out", torch.zeros((), dtype=torch.int64))
+
+    def said_left_out(self) -> str:
+        """Return, for `repr`, the number of rows that were left out, if there are any."""
+        return "" if self.left_out.is_meta or not self.left_out else f", left_out={int(self.left_out)}"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from mgce.desk.review.decision_file import COLUMNS
-from mgce.labels.annotator_table import CAUTION
+from mgce.labels.annotators import CAUTION
 
 QUICK = ("--model", "linear", "--beta", "1.4")
 

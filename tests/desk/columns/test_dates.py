@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.columns.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, WEEK, days_of_dates, days_of_text
+from mgce.desk.columns.cells import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, WEEK, days_of_dates, days_of_text
 
 RNG = np.random.default_rng(0)
 EPOCH = dt.datetime(1970, 1, 1)

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.columns.numbers import PLAIN, THOUSANDS, TRUTH, format_of_text, numbers_of_text, points_between_thousands
+from mgce.desk.columns.cells import PLAIN, THOUSANDS, TRUTH, format_of_text, numbers_of_text, points_between_thousands
 
 RNG = np.random.default_rng(0)
 VALUES = [*RNG.integers(-(10**9), 10**9, 50), *RNG.integers(0, 2000, 50), 0, 999, 1000, -1000]

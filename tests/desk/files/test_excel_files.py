@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.files import excel_files
-from mgce.desk.files.excel_files import to_excel
+from mgce.desk.files import written_tables
+from mgce.desk.files.written_tables import to_excel
 
 openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
 
@@ -58,6 +58,6 @@ def test_whole_numbers_that_excel_would_round_are_written_as_text():
     ],
 )
 def test_tables_beyond_the_limits_of_excel_are_refused(monkeypatch, limit, frame, said):
-    monkeypatch.setattr(excel_files, limit, 3)
+    monkeypatch.setattr(written_tables, limit, 3)
     with pytest.raises(ValueError, match=f"Expected `table` to be a table of {said}"):
         to_excel(frame)

@@ -4,7 +4,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.metrics import average_precision_score
 from sklearn.preprocessing import scale
 
-from mgce.desk.tables.judging import judge
+from mgce.desk.tables.learning import judge_labels
 from mgce.estimators import LabelCorrectionClassifier, MGCEEmbeddingClassifier
 from mgce.labels.doubtful import doubtful_labels
 
@@ -15,7 +15,7 @@ def judged(X, given, distinct=None, first=None, **parameters):
     distinct, first = every if distinct is None else distinct, every if first is None else first
     small = {"n_estimators": 50, "n_components": 200, "random_state": 0, **parameters}
     classifier = LabelCorrectionClassifier(**small).fit(X[distinct], given[distinct])
-    return judge(classifier, "correction", X, given, distinct, first)
+    return judge_labels(classifier, "correction", X, given, distinct, first)
 
 
 def test_rare_classes_do_not_spoil_the_ranking():
@@ -89,7 +89,7 @@ def test_heads_judge_by_their_folds_and_dropped_rows_by_all():
     X, y = load_iris(return_X_y=True)
     X, rest = scale(X), np.delete(np.arange(150), [3, 70, 149])
     head = MGCEEmbeddingClassifier(random_state=3).fit(X[rest], y[rest])
-    found = judge(head, "head", X, y, rest, np.arange(150))
+    found = judge_labels(head, "head", X, y, rest, np.arange(150))
     np.testing.assert_array_equal(found.probs[rest], head.oof_proba_)
     np.testing.assert_allclose(found.probs[[3, 70, 149]], head.predict_proba(X[[3, 70, 149]]), atol=1e-9)
     assert found.source == "head"

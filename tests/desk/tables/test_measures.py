@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.tables import measures
+from mgce.desk.tables import held_out as measured
 from mgce.desk.tables.fit import FitPlan, run
-from mgce.desk.tables.measures import clean_accuracy
+from mgce.desk.tables.held_out import clean_accuracy
 from mgce.desk.tables.model import row_prints
 
 PLAN = FitPlan("y", model="linear", beta=1.4, noise_rate=0.2)
@@ -79,5 +79,5 @@ def test_clean_accuracy_undoes_symmetric_noise(k, right):
 
 
 def test_the_importance_of_very_many_columns_is_not_measured(frame, monkeypatch):
-    monkeypatch.setattr(measures, "COLUMNS", 2)
+    monkeypatch.setattr(measured, "COLUMNS", 2)
     assert run(frame.drop(columns="right"), PLAN).measures.importance is None

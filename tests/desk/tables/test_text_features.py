@@ -9,7 +9,6 @@ from sklearn.pipeline import Pipeline
 
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.texts import TOKEN
-from mgce.desk.encoders import meaning
 from mgce.desk.tables import text_features
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
@@ -173,9 +172,9 @@ def by_meaning(monkeypatch):
     small = tiny(TEXTS)
     monkeypatch.setattr(text_features, "is_installed", lambda: True)
     monkeypatch.setattr(text_features, "encoder", lambda: small)
-    monkeypatch.setattr(meaning, "encoder", lambda: small)
-    monkeypatch.setattr(meaning, "TEXT_WIDTH", WIDTH)
-    monkeypatch.setattr(meaning, "_kept", {})
+    monkeypatch.setattr(text_features, "encoder", lambda: small)
+    monkeypatch.setattr(text_features, "TEXT_WIDTH", WIDTH)
+    monkeypatch.setattr(text_features, "_kept", {})
     return small
 
 
@@ -203,8 +202,8 @@ def test_a_model_that_reads_meaning_predicts_alike_from_its_file(by_meaning, tmp
     selected = loaded.columns.select(frame)
     np.testing.assert_array_equal(loaded.predict(selected).h, fit.model.predict(selected).h)
     other = tiny(TEXTS, seed=1)
-    monkeypatch.setattr(meaning, "encoder", lambda: other)
-    monkeypatch.setattr(meaning, "_kept", {})
+    monkeypatch.setattr(text_features, "encoder", lambda: other)
+    monkeypatch.setattr(text_features, "_kept", {})
     with pytest.raises(
         ValueError, match=f"the weights {by_meaning.card.checksum[:12]}, with which the model was fitted"
     ):

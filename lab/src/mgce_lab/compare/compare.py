@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from mgce import noise
+from mgce._arrays import IntArray
 from mgce._row_order import content_order
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.desk.columns.copies import copies
 from mgce.desk.files import Table, preprocessor
-from mgce.desk.files.splits import Rows, stratified_split
 from mgce.estimators.linear_cv import BETAS
+from mgce.labels.out_of_fold import stratified_split
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce.training.ensemble import fit_ensemble, stack_groups
@@ -201,7 +202,7 @@ def in_order(table: Table) -> tuple[Table, int]:
 
 
 def _split(table: Table, plan: Comparison, seed: int) -> _Split:
-    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+    def stratified(rows: IntArray, size: float) -> tuple[IntArray, IntArray]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
     kept, test = stratified(np.arange(len(table.target)), plan.test_size)
@@ -210,7 +211,7 @@ def _split(table: Table, plan: Comparison, seed: int) -> _Split:
     transition = NOISES[plan.noise_type](len(table.classes), plan.noise_rate)
     generator = derived_generator(seed, "noise")
 
-    def part(rows: Rows, clean: bool = False) -> tuple[Tensor, Tensor]:
+    def part(rows: IntArray, clean: bool = False) -> tuple[Tensor, Tensor]:
         features = torch.as_tensor(transform.transform(table.features.iloc[rows]), dtype=torch.float32)
         target = torch.from_numpy(table.target[rows])
         return features, target if clean else noise.corrupt(target, transition, generator).labels

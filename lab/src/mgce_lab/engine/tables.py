@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 from mgce import noise
+from mgce._arrays import IntArray
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
 from mgce.desk.files import Table, preprocessor
-from mgce.desk.files.splits import Rows, stratified_split
+from mgce.labels.out_of_fold import stratified_split
 from mgce.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce.training.member_losses import MemberLoss
 from mgce.training.settings import TrainingSettings
@@ -183,7 +184,7 @@ class TableRun(ABC):
 def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor]]:
     """Return the features and labels of the training, validation and test rows of a seed."""
 
-    def stratified(rows: Rows, size: float) -> tuple[Rows, Rows]:
+    def stratified(rows: IntArray, size: float) -> tuple[IntArray, IntArray]:
         return stratified_split(rows, table.target, size, derived_seed(seed, "split"), table.name)
 
     rows = np.arange(len(table.target))
@@ -197,7 +198,7 @@ def _split(table: Table, spec: TableRun, seed: int) -> list[tuple[Tensor, Tensor
     return list(zip(scaled, [*noisy, clean[2]], strict=True))
 
 
-def _scaled(table: Table, train: Rows, scaling: str, parts: list[Rows]) -> list[Tensor]:
+def _scaled(table: Table, train: IntArray, scaling: str, parts: list[IntArray]) -> list[Tensor]:
     """Return the features of each part of the rows, scaled by statistics of the training rows."""
     if scaling == "pixels":
         pixels = torch.as_tensor(table.features.to_numpy(), dtype=torch.float32) / 255

@@ -17,7 +17,7 @@ from mgce import noise
 from mgce._seeds import derived_generator, derived_seed
 from mgce._validation import expected
 from mgce.desk.files.images import ImageFiles
-from mgce.desk.files.splits import stratified_split
+from mgce.labels.out_of_fold import stratified_split
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images.image_settings import ImageSettings
 

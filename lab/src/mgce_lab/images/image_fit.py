@@ -15,9 +15,8 @@ from mgce._row_order import content_order
 from mgce._seeds import derived_seed
 from mgce._validation import check_count, check_device, expected, expected_share, listed
 from mgce.desk.columns.notes import left_out_copies
-from mgce.desk.files.splits import stratified_split
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
-from mgce.labels.out_of_fold import checked_train, completed, out_of_fold, stratified_folds
+from mgce.labels.out_of_fold import checked_train, completed, out_of_fold, stratified_folds, stratified_split
 from mgce.loop.keeper import ModelKeeper
 from mgce.loop.recipes import RECIPES, RecipeChoice, choose_recipe, criterion_of
 from mgce_lab.images.image_model import ImageLoop, ImageModel

@@ -17,8 +17,7 @@ from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE, MinimaxLink
 from mgce.losses.records import NamedLoss, Number
 from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import ScoredLoss, by_scores
-from mgce.numerics.exponential import expm1
-from mgce.numerics.root import DEFAULT_BETA, LARGEST_BETA
+from mgce.numerics.root import DEFAULT_BETA, LARGEST_BETA, expm1
 
 
 def capped_mgce_scores(logits: Tensor, wanted: Wanted, beta: float, threshold: float) -> Tensor:

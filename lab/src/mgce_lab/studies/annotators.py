@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.preprocessing import StandardScaler
 
 from mgce import ConsensusClassifier
-from mgce.labels.annotator_table import Annotator
+from mgce.labels.annotators import Annotator
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table
 from mgce_lab.studies.embeddings import DEVELOPED_ON, ROWS, SETS, TEST_FROM, read

@@ -18,9 +18,8 @@ import torch
 from numpy.typing import NDArray
 
 from mgce import ConsensusClassifier
-from mgce.labels.annotator_table import annotator_table
-from mgce.labels.annotators import Annotations, annotator_model
-from mgce.labels.shared_evidence import shared_evidence
+from mgce.labels.annotators import Annotations, annotator_model, annotator_table
+from mgce.labels.independence import shared_evidence
 from mgce.metrics import expected_calibration_error
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table

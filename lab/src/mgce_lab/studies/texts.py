@@ -28,10 +28,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from mgce.desk.encoders.libraries import text_folder
-from mgce.desk.encoders.meaning import BATCH, encoder, meaning
 from mgce.desk.tables import text_features
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.text_features import BATCH, encoder, meaning
 from mgce.noise import corrupt, pair_flip, symmetric
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between

@@ -19,9 +19,8 @@ from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import Given, column_of
-from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
-from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, parse_names, parse_rate
+from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, grouped, parse_names, parse_rate
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.bounds import MORE
 from mgce.desk.review.decision_file import ON_LOOKS, read_decisions

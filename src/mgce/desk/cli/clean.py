@@ -16,10 +16,9 @@ import typer
 from mgce._files import write_files
 from mgce._rounding import confidence_text, rounded_up
 from mgce._validation import expected
-from mgce.desk.cli.option_groups import grouped
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
-from mgce.desk.cli.shared_options import parse_names
+from mgce.desk.cli.shared_options import grouped, parse_names
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.desk.review.decided_rows import check_classes, check_decided

@@ -13,8 +13,8 @@ import typer
 from mgce._files import to_json, write_files
 from mgce._validation import expected
 from mgce.desk.cli.terminal import Terminal
-from mgce.desk.files.excel_files import check_excel
 from mgce.desk.files.table_files import is_like
+from mgce.desk.files.written_tables import check_excel
 
 STDOUT = Path("-")
 Json = Annotated[

@@ -14,13 +14,19 @@ from pandas.api import types
 from mgce._column_types import plain_column, texts
 from mgce._text import printable
 from mgce._validation import expected, listed, nearest
-from mgce.desk.columns.dates import CALENDAR, DIGITS, FORMS, MONTH, ORDINAL, days_of_dates, days_of_text
-from mgce.desk.columns.numbers import (
+from mgce.desk.columns.cells import (
+    CALENDAR,
+    DIGITS,
+    FORMS,
     GROUPED,
+    MONTH,
     NUMBER_FORMATS,
+    ORDINAL,
     PLAIN,
     TRUTH,
     WORDS,
+    days_of_dates,
+    days_of_text,
     format_of_text,
     numbers_of_text,
     points_between_thousands,

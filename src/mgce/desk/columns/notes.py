@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mgce.desk.columns.dates import DIGITS, ORDINAL
+from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
 from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
-from mgce.desk.columns.numbers import GROUPED, THOUSANDS
 from mgce.desk.columns.spellings import alike, near
 from mgce.desk.columns.texts import words_on_average
 from mgce.desk.columns.unread import unread

@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from mgce.desk.columns.dates import days_of_text
-from mgce.desk.columns.numbers import THOUSANDS, numbers_of_text, points_between_thousands
+from mgce.desk.columns.cells import THOUSANDS, days_of_text, numbers_of_text, points_between_thousands
 from mgce.desk.files.vectors import SHORTEST
 
 DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"

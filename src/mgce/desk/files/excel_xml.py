@@ -13,7 +13,7 @@ from typing import IO, Any
 from xml.parsers import expat
 
 from mgce._limits import TableSize
-from mgce.desk.files.excel_files import MOST_COLUMNS, MOST_ROWS
+from mgce.desk.files.written_tables import MOST_COLUMNS, MOST_ROWS
 
 CHUNK = 1 << 16  # bytes of XML that are parsed at a time
 # Bytes that count for each end and beginning of a tag, each cell with a value, and each cell of the table: a number is

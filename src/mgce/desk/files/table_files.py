@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any
 from mgce._limits import read_at_most
 from mgce._text import printable
 from mgce._validation import expected, unknown_name
-from mgce.desk.files.file_kinds import HEAD, kind_of
 from mgce.desk.files.layout import Asked, AskedError, Names
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.files.reading import SHEETS, Reading
 from mgce.desk.files.separators import division
 from mgce.desk.files.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.desk.files.typed_tables import (
+    HEAD,
     READERS,
     READS,
     Reader,
+    kind_of,
     read_excel,
     read_parts,
     read_python_frame,

@@ -30,8 +30,7 @@ from mgce.desk.streams.workers import Each
 from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, estimator, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
-from mgce.desk.tables.judging import Counts
-from mgce.desk.tables.learning import learn_all
+from mgce.desk.tables.learning import Counts, learn_all
 from mgce.desk.tables.listing import Listing, own_columns
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.row_keys import row_keys

@@ -21,7 +21,7 @@ from mgce.desk.tables.choice import estimator
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.text_features import transformer as features_of
 from mgce.estimators.consensus_classifier import ConsensusClassifier
-from mgce.labels.annotator_table import CAUTION
+from mgce.labels.annotators import CAUTION
 from mgce.labels.consensus import Consensus
 
 ROW, ANNOTATOR, LABEL = "row", "annotator", "label"  # columns of a long file

@@ -25,11 +25,9 @@ from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables.checked import Checked, Findings, findings
 from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
-from mgce.desk.tables.held_out import HeldOut, certified, check_certifiable, prediction_sets, quality
-from mgce.desk.tables.judging import Counts
-from mgce.desk.tables.learning import Judge, learn, models_of, refit
+from mgce.desk.tables.held_out import HeldOut, Measures, certified, check_certifiable, measure, prediction_sets, quality
+from mgce.desk.tables.learning import Counts, Judge, learn, models_of, refit
 from mgce.desk.tables.listing import Listing
-from mgce.desk.tables.measures import Measures, measure
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.rows import Rows, split_rows
 from mgce.desk.tables.text_features import reads_meaning

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from mgce import noise
 from mgce._validation import check_choice, check_number
-from mgce.desk.files.splits import stratified_split
 from mgce.desk.files.tables import Table, make_table
 from mgce.desk.tables.fit import TableFit
+from mgce.labels.out_of_fold import stratified_split
 
 if TYPE_CHECKING:
     import pandas as pd

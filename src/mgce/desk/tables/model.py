@@ -19,10 +19,9 @@ from mgce._validation import check_choice, expected
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rebuilt import build_classifier, build_sets, build_transformer
-from mgce.estimators.archive import OtherFormatError
+from mgce.estimators.archive import Node, OtherFormatError, read
 from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
-from mgce.estimators.unbuilt import Node, read
 from mgce.features.card import Card
 from mgce.features.feature_files import MOST_WIDTH
 from mgce.functional import minimax_probs, worst_case_probs

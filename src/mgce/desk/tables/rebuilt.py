@@ -30,9 +30,9 @@ from mgce.estimators import (
     MGCEForestClassifier,
     MGCEMLPClassifier,
 )
+from mgce.estimators.archive import Node
 from mgce.estimators.fourier_ridge import FourierRidge
 from mgce.estimators.trees import Trees
-from mgce.estimators.unbuilt import Node
 from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 

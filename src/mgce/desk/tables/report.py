@@ -6,13 +6,11 @@ import math
 from collections.abc import Mapping
 
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
+from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
-from mgce.desk.columns.numbers import PLAIN, TRUTH
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
-from mgce.desk.tables.annotator_report import annotator_section
-from mgce.desk.tables.calibration_report import calibration_section
 from mgce.desk.tables.choice import CORRECTING, HEAD
-from mgce.desk.tables.class_report import class_sections, never_predicted
+from mgce.desk.tables.class_report import annotator_section, calibration_section, class_sections, never_predicted
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.summary import columns_left_out
