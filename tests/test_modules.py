@@ -18,7 +18,6 @@ TESTED_IN = {
     "desk/cli/labelled_rows": "desk/cli/test_certify.py",
     "desk/cli/main": "desk/cli/test_commands.py",
     "desk/cli/shared_options": "desk/cli/test_fit.py",
-    "desk/files/excel_sheets": "desk/files/test_excel_tables.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
     "desk/streams/dask_frames": "desk/streams/test_workers.py",
     "_column_types": "desk/tables/test_frame_types.py",
@@ -50,7 +49,6 @@ TESTED_IN = {
     "losses/composite": "losses/test_fused.py",
     "losses/linear_chunks": "losses/test_linear_mgce_loss.py",
     "loop/average": "loop/test_keeper.py",
-    "loop/validation": "loop/test_keeper.py",
     "loop/indexed_dataset": "losses/test_indexed.py",
     "loop/verdict": "loop/test_keeper.py",
     "losses/scored": "losses/test_presets.py",
@@ -72,7 +70,6 @@ TESTED_IN = {
     "desk/tables/rebuilt": "desk/tables/test_model.py",
     "desk/tables/summary": "desk/cli/test_fit.py",
     "desk/columns/cells": "desk/columns/test_numbers.py",
-    "desk/columns/unread": "desk/columns/test_notes.py",
     "desk/columns/dependence": "desk/tables/test_dependence.py",
     "desk/columns/embeddings": "desk/tables/test_embeddings.py",
 }

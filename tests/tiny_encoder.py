@@ -4,9 +4,9 @@ import numpy as np
 import torch
 
 from mgce.desk.encoders import libraries
-from mgce.desk.encoders.encoder import of_module
+from mgce.desk.encoders.inputs import of_module
 from mgce.desk.encoders.pictures import CentralSquare
-from mgce.features.card import PICTURES
+from mgce.features.feature_files import PICTURES
 
 WIDTH = 6
 

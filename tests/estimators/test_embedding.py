@@ -167,7 +167,7 @@ def test_digits_of_which_two_in_five_are_wrong():
 
 def test_a_class_that_one_penalty_loses_is_predicted_again_under_the_next(monkeypatch):
     # Under the first penalty the robust heads lose a digit; started there, those of the second never found it again.
-    monkeypatch.setattr("mgce.estimators.embedding_heads.L2S", (3e-3, 1e-4))
+    monkeypatch.setattr("mgce.estimators.embedding.L2S", (3e-3, 1e-4))
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     noisy = np.where(rng.random(500) < 0.4, (y[:500] + rng.integers(1, 10, 500)) % 10, y[:500])

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mgce.features.card import Card, checksum_of
+from mgce.features.feature_files import Card, checksum_of
 from tiny_encoder import tiny
 
 CARD = Card("tiny:net", "pictures", "ab" * 32, "4 x 4", 6)

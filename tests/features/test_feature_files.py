@@ -8,8 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mgce.features import feature_files
-from mgce.features.card import Card
-from mgce.features.feature_files import read_features, sidecar, write_features
+from mgce.features.feature_files import Card, read_features, sidecar, write_features
 
 CARD = Card("tiny:net", "texts", "ab" * 32, "none", 3)
 X = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)

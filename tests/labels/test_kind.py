@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom, binomtest, combine_pvalues
 
 from mgce.labels import kind as module
-from mgce.labels.kind import CLASS_DEPENDENT, UNKNOWN, kind_of_predictions
+from mgce.labels.share import CLASS_DEPENDENT, UNKNOWN, kind_of_predictions
 from mgce_lab.studies.noise_kind import CLASSES, NETWORKS, drawn, kinds
 
 DRAWS = 200

@@ -1,6 +1,6 @@
 import pytest
 
-from mgce.linear.plan import FIRST_ORDER_WORK, INTERIOR_ENTRIES, QUICK, THOROUGH, Size, plan
+from mgce.linear.objective import FIRST_ORDER_WORK, INTERIOR_ENTRIES, QUICK, THOROUGH, Size, plan
 
 SMALL = Size(100, 3, 5)
 MIDDLE = Size(10_000, 10, 30)  # 9e8 multiplications: too many where cross-validation waits

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 
 from mgce._arrays import one_hot
 from mgce.linear import solver as solver_module
-from mgce.linear.objective import phi_and_p
-from mgce.linear.plan import THOROUGH, Patience
+from mgce.linear.objective import THOROUGH, Patience, phi_and_p
 from mgce.risk import EmptyUncertaintySetError, fit_linear
 
 BETAS = [1, 1.05, 1.4, 2, 5, 11]

@@ -12,8 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mgce import ELRLoss, ModelKeeper
 from mgce.labels import noise_share
-from mgce.loop.validation import Epoch
-from mgce.loop.verdict import Decline
+from mgce.loop.verdict import Decline, Epoch
 
 N, D, K = 60, 5, 3
 

@@ -39,8 +39,7 @@ from mgce.estimators.stochastic import (
 )
 from mgce.estimators.torch_modules import dense_layers
 from mgce.linear import LinearFit, fit_linear
-from mgce.linear.objective import trivial_value
-from mgce.linear.plan import QUICK, Size, interior_is_affordable, plan
+from mgce.linear.objective import QUICK, Size, interior_is_affordable, plan, trivial_value
 from mgce.numerics.root import DEFAULT_BETA
 
 LEAST_LAMBDA0 = 1e-3  # of "auto": chosen on tables with few features, where a larger one costs accuracy

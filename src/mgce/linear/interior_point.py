@@ -36,8 +36,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgce._arrays import FloatArray
-from mgce.linear.objective import LinearProblem, block_gram
-from mgce.linear.plan import Size
+from mgce.linear.objective import LinearProblem, Size, block_gram
 
 # A free coefficient is undetermined if its feature is zero or a combination of others. A term hardly larger than
 # rounding, as a share of the largest on the diagonal, then makes the equations solvable.

@@ -22,8 +22,7 @@ from mgce._arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_m
 from mgce._threads import threads_for
 from mgce.linear.first_order import minimise, run_lbfgs
 from mgce.linear.interior_point import interior_path
-from mgce.linear.objective import LinearProblem, Link, moments, phi_and_p
-from mgce.linear.plan import THOROUGH, plan
+from mgce.linear.objective import THOROUGH, LinearProblem, Link, moments, phi_and_p, plan
 from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
 FIRST = 50  # columns to begin with, and to add at least: fewer would take more passes over all columns
@@ -192,8 +191,8 @@ def fit_linear(
         max_iter: largest number of iterations of L-BFGS-B.
         method: `"lbfgs"`, `"interior"`, `"lp"` (only for beta = 1), `"columns"` (L-BFGS-B on the features that are
             needed; for many features and beta >= 1.4), or a sequence of these. Each of a sequence is tried if the
-            previous ones did not close the gap. `"auto"` uses the sequence that :func:`mgce.linear.plan.plan` picks
-            for the size.
+            previous ones did not close the gap. `"auto"` uses the sequence that
+            :func:`mgce.linear.objective.plan` picks for the size.
         link: function that returns phi (n,) and the worst-case probabilities (n, k) from logits (n, k) and beta.
 
     Returns:

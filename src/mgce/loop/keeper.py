@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from mgce._svg import Axis, Series, chart
 from mgce._validation import expected
 from mgce.labels.choosing import shown_better
-from mgce.labels.kind import kind_of_predictions
-from mgce.labels.share import share_of_predictions
+from mgce.labels.share import kind_of_predictions, share_of_predictions
 from mgce.loop.average import Average, copied
-from mgce.loop.validation import Epoch, Predict, of_batch, predictions
-from mgce.loop.verdict import CHOICE_LEVEL, Decline, Verdict, recalls
+from mgce.loop.verdict import CHOICE_LEVEL, Decline, Epoch, Predict, Verdict, of_batch, predictions, recalls
 from mgce.losses.protocol import ignore_index_of
 
 # Colours that people with any colour vision tell apart (Okabe and Ito).

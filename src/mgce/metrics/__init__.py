@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mgce._validation import not_installed
-from mgce.metrics.bootstrap import Interval, bootstrap_interval
 from mgce.metrics.calibration import (
     ReliabilityCurve,
     adaptive_calibration_error,
@@ -17,6 +16,7 @@ from mgce.metrics.calibration import (
     reliability_curve,
     static_calibration_error,
 )
+from mgce.metrics.evaluation import Interval, bootstrap_interval
 
 if TYPE_CHECKING:
     from mgce.metrics.streaming import (

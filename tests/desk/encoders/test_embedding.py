@@ -8,8 +8,7 @@ from PIL import Image
 from mgce.desk.encoders import embedding
 from mgce.desk.encoders.embedding import embed, unread_pictures
 from mgce.desk.encoders.inputs import Inputs
-from mgce.features.card import TEXTS
-from mgce.features.feature_files import SUFFIXES, read_features
+from mgce.features.feature_files import SUFFIXES, TEXTS, read_features
 from tiny_encoder import WIDTH, pictures, tiny
 
 

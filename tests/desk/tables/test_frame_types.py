@@ -18,8 +18,7 @@ from mgce.desk.files.table_files import accounted, read_frame
 from mgce.desk.files.vectors import matrix
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.model import TableModel
-from mgce.desk.tables.row_keys import row_keys
-from mgce.desk.tables.rows import split_rows
+from mgce.desk.tables.rows import row_keys, split_rows
 
 N, NEW = 90, 60
 FAR = 1_234_567_890_123_456_700  # a float64 holds only every 256th number there

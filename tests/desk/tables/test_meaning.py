@@ -7,7 +7,7 @@ import pytest
 
 from mgce.desk.encoders import libraries
 from mgce.desk.tables import text_features
-from mgce.features.card import TEXTS
+from mgce.features.feature_files import TEXTS
 from tiny_encoder import WIDTH, tiny
 
 QUESTIONS = ["where is my card", "card", "what is the rate of exchange for dollars", "", "card"]

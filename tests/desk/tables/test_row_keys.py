@@ -6,7 +6,7 @@ import pytest
 
 from mgce.desk.files.table_files import read_frame
 from mgce.desk.files.written_tables import to_table_file
-from mgce.desk.tables.row_keys import row_keys
+from mgce.desk.tables.rows import row_keys
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.text_features import SETTINGS, TextEncoder, transformer
 from mgce.estimators import MGCEClassifier, MGCEForestClassifier, load
-from mgce.features.card import TEXTS
+from mgce.features.feature_files import TEXTS
 from tiny_encoder import WIDTH, tiny
 
 TOPICS = {

@@ -77,7 +77,7 @@ def _model_of_embeddings() -> bytes:
     from mgce.desk.tables.model import TableModel, row_prints
     from mgce.desk.tables.text_features import transformer
     from mgce.estimators import MGCEEmbeddingClassifier
-    from mgce.features.card import Card
+    from mgce.features.feature_files import Card
 
     frame = accounted(_frame().assign(vector=RNG.normal(size=(40, 3)).tolist()))[0]
     columns = Columns.of(frame, "y", "id")
@@ -92,8 +92,7 @@ def _model_of_embeddings() -> bytes:
 @cache
 def _features() -> list[bytes]:
     """Return files of features, the first as `mgce embed` writes it."""
-    from mgce.features.card import Card
-    from mgce.features.feature_files import write_features
+    from mgce.features.feature_files import Card, write_features
 
     X, card = RNG.normal(size=(5, 3)).astype(np.float32), Card("tiny:net", "texts", "ab" * 32, "none", 3)
     ours = _bytes_of(lambda path: write_features(path, [X], "float32", [*"abcde"], card, ""), "f.npz")

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from mgce import robust_loss
 from mgce._arrays import FloatArray, IntArray
-from mgce.labels.kind import NoiseKind, kind_of_predictions
+from mgce.labels.share import NoiseKind, kind_of_predictions
 from mgce_lab.studies import loop
 from mgce_lab.studies.noise_kind_page import DATASETS, REAL, RECORDS, Record, records
 

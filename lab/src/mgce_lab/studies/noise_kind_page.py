@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mgce.labels.kind import CLASS_DEPENDENT
+from mgce.labels.share import CLASS_DEPENDENT
 from mgce_lab.engine.markdown import table
 
 DATASETS = {"fashion_mnist": "FashionMNIST", "mnist": "MNIST", "cifar10n": "CIFAR-10"}

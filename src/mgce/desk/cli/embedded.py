@@ -15,12 +15,11 @@ import typer
 from rich.console import Console
 
 from mgce._validation import expected
+from mgce.desk.cli.outputs import steps_shown
 from mgce.desk.cli.shared_options import Form, parse_names
-from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
 from mgce.desk.encoders.embedding import embed, unread_pictures
-from mgce.desk.encoders.encoder import Encoder
-from mgce.desk.encoders.inputs import Inputs, pictures_in
+from mgce.desk.encoders.inputs import Encoder, Inputs, pictures_in
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
 from mgce.desk.files.layout import Names
 from mgce.desk.files.parts import is_parts, part_files
@@ -29,8 +28,7 @@ from mgce.desk.files.table_files import accounted, read_accounted
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables.model import TableModel
-from mgce.features.card import Card
-from mgce.features.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Features, read_features, sidecar
+from mgce.features.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Card, Features, read_features, sidecar
 
 
 def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
@@ -54,7 +52,7 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     """Encode all inputs into a file; after Ctrl-C, the same command goes on.
 
     Args:
-        console: where the command prints, see :func:`mgce.desk.cli.terminal.steps_shown`.
+        console: where the command prints, see :func:`mgce.desk.cli.outputs.steps_shown`.
         encoder: the encoder.
         inputs: what it encodes.
         out: the file of features.

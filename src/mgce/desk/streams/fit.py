@@ -33,8 +33,7 @@ from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.learning import Counts, learn_all
 from mgce.desk.tables.listing import Listing, own_columns
 from mgce.desk.tables.model import TableModel, row_prints
-from mgce.desk.tables.row_keys import row_keys
-from mgce.desk.tables.rows import Rows, order_of
+from mgce.desk.tables.rows import Rows, order_of, row_keys
 from mgce.estimators.merged import for_chunk, merged, share_of_trees
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.share import NoiseShare, bounded_share

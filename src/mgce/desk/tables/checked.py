@@ -17,8 +17,7 @@ from mgce.desk.review.bounds import ErrorBound, counted, error_bound, share_left
 from mgce.desk.review.decided_rows import check_classes, check_decided
 from mgce.desk.review.decision_file import DROP, Decision
 from mgce.desk.review.draws import Draws
-from mgce.desk.tables.row_keys import row_keys
-from mgce.desk.tables.rows import Rows, Split
+from mgce.desk.tables.rows import Rows, Split, row_keys
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.risk.betting import betting_upper_sequence
 

@@ -31,7 +31,7 @@ from mgce.desk.tables.listing import Listing
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.rows import Rows, split_rows
 from mgce.desk.tables.text_features import reads_meaning
-from mgce.features.card import Card
+from mgce.features.feature_files import Card
 from mgce.labels.consensus import Consensus
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.labels.share import NoiseShare

@@ -14,8 +14,7 @@ from mgce.desk.files.reading import Reading
 from mgce.desk.files.written_tables import to_csv
 from mgce.desk.review.draws import Draws, draw
 from mgce.desk.review.suspect_file import CHECK, CHECKED_CELLS, COLUMNS, NAME, own_name, row_checks
-from mgce.desk.tables.row_keys import row_keys
-from mgce.desk.tables.rows import Rows, Split
+from mgce.desk.tables.rows import Rows, Split, row_keys
 from mgce.labels.doubtful import DoubtfulLabels
 
 # The probabilities that are told apart. With six seeds, the standard deviation of one that is about 0.5 was 0.08 on

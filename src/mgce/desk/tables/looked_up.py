@@ -16,7 +16,7 @@ from mgce.desk.review.decided_rows import check_classes, check_decided
 from mgce.desk.review.decision_file import Decision
 from mgce.desk.tables.listing import file_of_suspects
 from mgce.desk.tables.predictions import LabelledPredictions
-from mgce.desk.tables.row_keys import row_keys
+from mgce.desk.tables.rows import row_keys
 from mgce.risk import Looks, rows_to_check, share_looks
 from mgce.risk.sample import UNSEEN
 

@@ -22,8 +22,7 @@ from mgce.desk.tables.rebuilt import build_classifier, build_sets, build_transfo
 from mgce.estimators.archive import Node, OtherFormatError, read
 from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
-from mgce.features.card import Card
-from mgce.features.feature_files import MOST_WIDTH
+from mgce.features.feature_files import MOST_WIDTH, Card
 from mgce.functional import minimax_probs, worst_case_probs
 from mgce.risk import RiskCertificate, certify
 from mgce.risk.parts import label_indices

@@ -23,11 +23,11 @@ from sklearn.utils.extmath import randomized_svd
 from mgce._validation import expected
 from mgce.desk.columns.kinds import EMBEDDING, TEXT
 from mgce.desk.columns.texts import TOKEN
-from mgce.desk.encoders.encoder import Encoder
+from mgce.desk.encoders.inputs import Encoder
 from mgce.desk.encoders.libraries import BUILT_IN_TEXTS, TEXT_WIDTH, load_encoder, text_folder
 from mgce.desk.files.tables import preprocessor
 from mgce.desk.files.vectors import matrix
-from mgce.features.card import SHOWN, TEXTS
+from mgce.features.feature_files import SHOWN, TEXTS
 
 BATCH = 64  # texts that go through the network together; more take no less time on a processor
 # Numbers are rounded to this many digits: the last digits of float32 depend on the other texts of a batch, and the
