@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, combine_pvalues
 
-from mgce.labels import kind as module
+from mgce.labels import share as module
 from mgce.labels.share import CLASS_DEPENDENT, UNKNOWN, kind_of_predictions
 from mgce_lab.studies.noise_kind import CLASSES, NETWORKS, drawn, kinds
 
