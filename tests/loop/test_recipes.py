@@ -123,6 +123,11 @@ def test_the_interval_covers_the_difference_of_paired_shares():
     assert 0.93 <= covered / 2000 <= 0.985  # 0.95, with five standard errors and the rounding of counts
 
 
+def test_the_interval_of_one_row_ends_where_differences_end():
+    yes, no = torch.ones(1, dtype=torch.bool), torch.zeros(1, dtype=torch.bool)
+    assert paired_interval(yes, no, 0.05)[2] == 1 and paired_interval(no, yes, 0.05)[1] == -1
+
+
 def test_the_sentence_names_what_the_labels_cannot_tell():
     said = str(chosen(a=[58], b=[60], c=[120]))
     assert "a is chosen" in said and "cannot tell whether other recipes are better: b." in said

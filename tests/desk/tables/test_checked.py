@@ -100,7 +100,7 @@ def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
     second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, [], 40)))
     for left, useful in ((0.1, True), (0.3, False)):
         fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
-        said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce", {}).decode()
+        said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce").decode()
         assert ("at most 10.0% of the labels" in said) == useful and ("as the model estimates" in said) != useful
         assert said.count("still wrong") == 1 and "mgce clean bounds this share" in said and shown.count(said) == 1
         assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown

@@ -156,7 +156,7 @@ def test_the_model_to_use_is_fitted_to_all_rows(fit, noisy):
 
 def test_it_says_which_model_is_in_the_file_and_which_one_was_measured(fit):
     said = "fitted to all 300 rows. The figures and the bound are of the same model fitted to 225"
-    assert said in which_model(fit) and page(fit, "t.csv", "m", {}).decode().count(said) == 2
+    assert said in which_model(fit) and page(fit, "t.csv", "m").decode().count(said) == 2
     assert summary(fit)["fitted_to"] == {"file": 300, "figures": 225, "certificate": 225}
     assert (fit.model.n_measured, fit.measured.n_measured) == (225, None)
 
@@ -204,7 +204,7 @@ def test_the_balanced_metric_does_not_forget_the_rare_class(rare):
         assert fit.measures.balanced_accuracy == summary(fit)["balanced_accuracy"] == pytest.approx(expected)
     assert np.mean(recalls["balanced"]) > np.mean(recalls["accuracy"]) + 0.02
     assert recalls["balanced"][1] > 0.9 and recalls["accuracy"][1] < 0.6
-    assert summary(fit)["right_labels"] is None and "By q, the model" not in page(fit, "t.csv", "m", {}).decode()
+    assert summary(fit)["right_labels"] is None and "By q, the model" not in page(fit, "t.csv", "m").decode()
 
 
 def test_rows_of_all_labels_weigh_the_same_for_the_balanced_metric(rare):
@@ -252,7 +252,7 @@ def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
     assert refuted.certificate.assumed.argmax_error == pytest.approx(without.certificate.assumed.argmax_error)
     said = headline(refuted)
     assert "refute that a share" in said and "The model disagrees with the given label in at most" in said
-    text = page(refuted, "t.csv", "m", {}).decode()
+    text = page(refuted, "t.csv", "m").decode()
     assert text.count("refute that a share") == 2 and "corrected for a noise rate" not in text
 
 
@@ -274,7 +274,7 @@ def test_a_wide_table_of_numbers_has_the_head_among_its_candidates(tmp_path):
     frame = pd.DataFrame(features).add_prefix("x").assign(label=[f"c{label}" for label in given])
     fit = run(frame, FitPlan("label"))
     assert {trial.name for trial in fit.choice.trials} == {"correction", "head"}
-    text = page(fit, "t.csv", "m", {}).decode()
+    text = page(fit, "t.csv", "m").decode()
     assert all(f"{trial.accuracy:.1%}" in text for trial in fit.choice.trials) and "The best was chosen." in text
     assert [trial.name for trial in run(frame.drop(columns="x0")[:90], FitPlan("label")).choice.trials] == [
         "correction"

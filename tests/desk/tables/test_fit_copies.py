@@ -61,7 +61,7 @@ def test_it_says_that_its_bounds_are_for_distinct_rows(fit):
     assert "240 of the 540 rows are copies" in fit.notes[0]
     assert DISTINCT in str(fit.certificate) and DISTINCT in str(fit.model.sets)
     assert "300 labels of distinct rows" in wrong_labels(fit)
-    text = page(fit, "t.csv", "m", {}).decode()
+    text = page(fit, "t.csv", "m").decode()
     assert "Disagreements on distinct rows like the 75 distinct rows held out" in text and "240 of the 540 rows" in text
     found = json.loads(json.dumps(summary(fit)))
     assert found["rows"] == {"trained": 225, "held_out": 75, "copies": 240}
@@ -76,7 +76,7 @@ def test_a_table_without_copies_is_not_spoken_of_as_one(table):
         and not any("copies" in note for note in fit.notes)
         and DISTINCT not in fit.certificate.assumptions
     )
-    assert "distinct" not in headline(fit) + wrong_labels(fit) + page(fit, "t.csv", "m", {}).decode()
+    assert "distinct" not in headline(fit) + wrong_labels(fit) + page(fit, "t.csv", "m").decode()
 
 
 def test_copies_are_judged_by_models_that_have_learnt_none_of_them(fit, table):

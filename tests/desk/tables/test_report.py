@@ -3,6 +3,7 @@ import re
 import shlex
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -45,7 +46,8 @@ def corrected(frame):
 
 @pytest.fixture(scope="module")
 def page(fit):
-    return fit_report.page(fit, "my <table>.csv", "model.mgce", ENVIRONMENT).decode()
+    with mock.patch.object(fit_report, "describe", lambda: ENVIRONMENT):
+        return fit_report.page(fit, "my <table>.csv", "model.mgce").decode()
 
 
 def test_the_page_says_everything_and_escapes_it(page, fit):
@@ -71,7 +73,7 @@ def test_a_named_model_is_shown_with_its_beta(page, fit):
 
 def test_what_corrects_labels_is_described_and_says_what_its_probabilities_are(corrected):
     """All its probabilities are those of right labels, and it is compared with nothing."""
-    page = fit_report.page(corrected, "t.csv", "m", {}).decode()
+    page = fit_report.page(corrected, "t.csv", "m").decode()
     assert f"The {CORRECTING['correction']}." in page and "The best was chosen." not in page
     assert "h, p and q are equal" in page and corrected.model.about_q in page
     assert f"the right label of {corrected.sure:.1%} of the rows held out" in page
@@ -114,7 +116,7 @@ def test_it_fits_a_phone(page, tmp_path):
 def test_without_a_noise_rate_bounds_count_disagreements(frame):
     plan = FitPlan("y & z", model="linear", beta=math.inf)
     fit = run(frame.drop(columns="name"), plan)
-    page = fit_report.page(fit, "t.csv", "m", {}).decode()
+    page = fit_report.page(fit, "t.csv", "m").decode()
     assert "bounds are on disagreements with the labels as given" in page and "beta inf" in page
     for text in (page, fit_report.headline(fit), str(fit.certificate)):
         assert (
@@ -141,7 +143,7 @@ def test_the_headline_never_understates_the_bound(fit):
 
 def test_no_suspects_is_said(fit):
     agreed = replace(fit.judgement, suggestion=fit.judgement.target)
-    page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m", {}).decode()
+    page = fit_report.page(replace(fit, judgement=agreed), "t.csv", "m").decode()
     assert "None: every label is the most probable class of its row." in page
 
 
@@ -212,11 +214,11 @@ def test_the_reader_is_told_when_to_stop_reviewing(fit):
         wrong[rows] = chances
         told = replace(fit, judgement=replace(fit.judgement, wrong=wrong, is_issue=wrong > 0.5))
         assert when_to_stop(told).startswith(said) and others in when_to_stop(told)
-        assert said in fit_report.page(told, "t.csv", "m", {}).decode()
+        assert said in fit_report.page(told, "t.csv", "m").decode()
 
 
 def test_notes_are_shown(fit):
-    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), "t.csv", "m", {}).decode()
+    page = fit_report.page(replace(fit, notes=["beware of <dogs>"]), "t.csv", "m").decode()
     assert "Note: beware of &lt;dogs&gt;" in page
 
 

@@ -7,10 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich import box
 from rich.console import Console
@@ -31,14 +29,15 @@ from mgce.desk.cli.embedded import (
 from mgce.desk.cli.fit_files import FitFiles, Origin
 from mgce.desk.cli.fit_options import Given, Labels, Large, Settings, Written
 from mgce.desk.cli.outputs import Terminal, nothing_written_if_interrupted, steps_shown, terminal, write_json
-from mgce.desk.cli.shared_options import Form, grouped, parse_names, typed
+from mgce.desk.cli.shared_options import Form, grouped, typed
 from mgce.desk.encoders.inputs import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import is_parts
 from mgce.desk.files.table_files import table_name
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.review.decision_file import read_decisions, saved_as
+from mgce.desk.review.decision_file import Decision, read_decisions, saved_as
 from mgce.desk.tables import report
+from mgce.desk.tables.annotations import Annotated as Labelled
 from mgce.desk.tables.annotations import annotator_sentences
 from mgce.desk.tables.fit import About, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
@@ -101,9 +100,6 @@ def fit(
     given: Given,
     settings: Settings,
     labels: Labels,
-    checked: Annotated[
-        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
-    ] = None,
     form: Form,
     large: Large,
     written: Written,
@@ -116,7 +112,7 @@ def fit(
     spreadsheet would run as a formula gets an apostrophe in front. With --checked, a person's decisions replace labels;
     checked rows that were drawn at random then bound the errors against right labels.
     """
-    table, target, jobs = given.table, given.target, written.jobs
+    table, target, reviewed = given.table, given.target, labels.reviewed
     read = _Input(table, labels, form)
     several = SeveralLabels.of(
         labels.label_columns,
@@ -126,37 +122,27 @@ def fit(
         read.is_folder,
     )
     plan = settings.plan(target_of(target, several, read.is_folder and labels.target_file is None))
-    reviewed = () if checked is None else parse_names(checked)
     files = FitFiles.of(written, table, several is not None, read.is_folder)
     files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)], read.labels_file)
     written.check(reviewed)
-    decisions, replaced = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
+    decided = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
     start = monotonic()
     parts, n = large.n_chunks(table, plan, several=several is not None)
+    source, labelled = None, None
     with ExitStack() as stack:
         with nothing_written_if_interrupted(console):
             if parts is not None and n > 1:
-                large.check(written, labels, reviewed)
+                large.check(written, labels)
                 folders = stack.enter_context(files.chunks())
                 with steps_shown(console, "Fitting") as told:
-                    result = replace(large.fitted(parts, plan, n, folders, told, jobs), caution=_caution(table))
-                source, labelled, files = None, None, replace(files, in_chunks=True)
+                    result = large.fitted(parts, plan, n, folders, told, written.jobs)
+                result, files = replace(result, caution=_caution(table)), replace(files, in_chunks=True)
             else:
                 source = read.source(console, plan, several, files.features)
-                source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), form, jobs)
-                about = About(
-                    source.reading,
-                    decisions,
-                    source.card,
-                    None if labelled is None else labelled.consensus,
-                    source.notes,
-                    _on_replaced(replaced),
-                    _caution(table),
-                )
-                with steps_shown(console, "Fitting") as told:
-                    result = run(source.frame, plan, told, jobs, about)
-            words = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(labels), *typed(large)]
+                result, labelled = read.fitted(console, source, plan, several, decided, written.jobs)
+            beside = replace(labels, checked=None)  # files of decisions come and go between the steps
+            words = ["--target", target or plan.target, *typed(settings), *typed(form), *typed(beside), *typed(large)]
             words += [] if written.out is None else ["--out", str(written.out)]
             steps = next_steps(result, str(table), str(files.model), reviewed, words)
             steps = files.steps(steps, saved_as(str(files.model.with_suffix("")), 0))
@@ -217,6 +203,33 @@ class _Input:
         classes = [plan.target] if several is None else several.columns
         named = [name for name in (plan.id, plan.groups, *plan.text, *plan.category) if name is not None]
         return read_source(self.table, [*classes, *named], classes, self.form, labels.embeddings, plan.id)
+
+    def fitted(
+        self,
+        console: Terminal,
+        source: Source,
+        plan: FitPlan,
+        several: SeveralLabels | None,
+        decided: tuple[Sequence[Decision], int],
+        jobs: int,
+    ) -> tuple[TableFit, Labelled | None]:
+        """Return the fit to a table in memory, and the consensus of several labels a row, if there are several.
+
+        Args:
+            console: shows the progress.
+            source: the table.
+            plan: the settings of the fit.
+            several: where several labels a row are, if there are any.
+            decided: decisions of a person, and how many later ones replaced.
+            jobs: number of trees that a forest grows at once.
+        """
+        source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), self.form, jobs)
+        consensus = None if labelled is None else labelled.consensus
+        decisions, replaced = decided
+        last = _on_replaced(replaced)
+        about = About(source.reading, decisions, source.card, consensus, source.notes, last, _caution(self.table))
+        with steps_shown(console, "Fitting") as told:
+            return run(source.frame, plan, told, jobs, about), labelled
 
 
 def _on_replaced(n: int) -> list[str]:

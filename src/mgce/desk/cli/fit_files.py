@@ -15,7 +15,6 @@ import pandas as pd
 
 from mgce._column_types import cells_of, texts
 from mgce._files import replacing, write_files
-from mgce._machine import describe
 from mgce._validation import expected
 from mgce.desk.cli.fit_options import Written
 from mgce.desk.cli.outputs import check_outputs, check_table
@@ -242,7 +241,7 @@ class FitFiles:
     ) -> dict[str, bytes]:
         """Return the content of the model, the report and the files of suspects and consensus, by file name."""
         pictures = _thumbnails(result, self.model.parent)
-        page = report.page(result, table, self.model.name, describe(), n_suspects, steps, pictures)
+        page = report.page(result, table, self.model.name, n_suspects, steps, pictures)
         return {
             **({} if labelled is None else {self.consensus.name: labelled.to_csv()}),
             self.model.name: result.model.to_bytes(),

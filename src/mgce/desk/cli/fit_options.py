@@ -12,7 +12,17 @@ from mgce._validation import check_count, expected
 from mgce.desk.cli.annotated import AnnotationFile, LabelColumns
 from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
 from mgce.desk.cli.outputs import Json, Quiet
-from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, TABLE, Category, Drop, Text, columns_of, parse_rate
+from mgce.desk.cli.shared_options import (
+    NOISE_RATE,
+    NOISE_TYPE,
+    TABLE,
+    Category,
+    Drop,
+    Text,
+    columns_of,
+    parse_names,
+    parse_rate,
+)
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.streams.chunks import Chunks, n_chunks, parse_memory
@@ -103,6 +113,14 @@ class Labels:
         typer.Option(help="Table of the labels of a folder of pictures, with their paths [the folders are classes]."),
     ] = None
     encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures [{BUILT_IN}].")] = None
+    checked: Annotated[
+        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
+    ] = None
+
+    @property
+    def reviewed(self) -> tuple[str, ...]:
+        """The files of decisions."""
+        return () if self.checked is None else parse_names(self.checked)
 
     def check(self, is_folder: bool) -> None:
         """Check that options for a table were left out for a folder, and the other way round.
@@ -159,14 +177,14 @@ class Large:
         with workers(self.scheduler) as each:
             return fit_in_chunks(parts, Work(chunks, plan, 1 if self.scheduler else jobs, folders[1]), each, told)
 
-    def check(self, written: Written, labels: Labels, reviewed: tuple[str, ...]) -> None:
+    def check(self, written: Written, labels: Labels) -> None:
         """Raise an error for options that need all rows at once, of a table that is divided.
 
         Raises:
             ValueError: if there is one.
         """
         options = {
-            "checked": reviewed,
+            "checked": labels.reviewed,
             "cleaned": written.cleaned,
             "mended": written.mended,
             "embeddings": labels.embeddings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from mgce._machine import describe
 from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
 from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
@@ -46,7 +47,6 @@ def page(
     fit: TableFit,
     name: str,
     model_file: str,
-    environment: Mapping[str, str],
     n_suspects: int = 50,
     steps: Mapping[str, str] | None = None,
     pictures: Mapping[int, bytes] | None = None,
@@ -57,7 +57,6 @@ def page(
         fit: what :func:`mgce.desk.tables.fit.run` returned.
         name: name of the table's file.
         model_file: name of the model's file.
-        environment: versions of the software, by its name.
         n_suspects: rows with the most suspect labels to show, at most.
         steps: sentences with commands for what to do next; None to build them from the file names.
         pictures: small JPEGs of rows, by the index of the row; None for none.
@@ -75,7 +74,7 @@ def page(
         "Calibration": calibration_section(fit),
         "The model": _choice(fit),
         "The most suspect labels": _suspects(fit, n_suspects),
-        "What was done": _done(fit, name, model_file, environment),
+        "What was done": _done(fit, name, model_file),
         "Limits": _limits(fit.plan),
     }
     return document(f"{fit.plan.target} in {name}", headline(fit), sections)
@@ -331,7 +330,7 @@ def _suspects(fit: TableFit, most: int) -> str:
     )
 
 
-def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, str]) -> str:
+def _done(fit: TableFit, name: str, model_file: str) -> str:
     """Return HTML with the settings of the fit, the versions of the software, and the columns."""
     settings = {
         "table": name,
@@ -370,7 +369,7 @@ def _done(fit: TableFit, name: str, model_file: str, environment: Mapping[str, s
         ],
         words=3,
     )
-    return facts({**settings, **environment}) + columns
+    return facts({**settings, **describe()}) + columns
 
 
 def _limits(plan: FitPlan) -> str:
