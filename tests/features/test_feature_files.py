@@ -26,6 +26,12 @@ def test_what_is_written_is_read(tmp_path, suffix, dtype):
     assert (found.card, found.inputs) == (CARD, "of these")
 
 
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".parquet", ".safetensors"])
+def test_a_single_row_is_read(tmp_path, suffix):
+    write_features(tmp_path / f"x{suffix}", iter([X[:1]]), "float32", NAMES[:1], CARD, "")
+    np.testing.assert_array_equal(read_features(tmp_path / f"x{suffix}").values, X[:1])
+
+
 def write_foreign(path):
     """Write features as numpy, pyarrow and safetensors do, without a word on them."""
     if path.suffix == ".npy":
@@ -65,6 +71,8 @@ def test_what_holds_no_features_is_refused(tmp_path):
     path = tmp_path / "x.npy"
     np.save(path, X[0])
     assert "float32 of shape (3,)" in refused(path)
+    np.save(path, np.zeros((1, 65_537), np.int8))
+    assert "d at most 65,536, but has int8 of shape (1, 65537)" in refused(path)
     np.save(path, np.array([["a"]]))
     assert "<U1" in refused(path)
     np.save(path, np.array([[{}]]), allow_pickle=True)
@@ -101,3 +109,5 @@ def test_a_small_file_cannot_fill_the_memory(tmp_path, monkeypatch):
     assert "bytes when unpacked" in refused(tmp_path / "x.npz")
     pq.write_table(pa.table({"x": [[0.0] * 64] * (1 << 12)}), tmp_path / "x.parquet")
     assert "its lists unpack to more than" in refused(tmp_path / "x.parquet")
+    pq.write_table(pa.table({"x": [[1.0]] * 300}), tmp_path / "x.parquet")  # the rows of a block are not its width
+    assert read_features(tmp_path / "x.parquet").values.shape == (300, 1)
