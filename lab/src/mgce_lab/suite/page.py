@@ -24,7 +24,7 @@ from mgce_lab.suite.records import EDGES, VOTE
 
 PAGE, BEGIN, END = Path("docs/lab/suite.md"), "<!-- suite -->\n", "<!-- /suite -->\n"
 SHORT, PICTURE = Path("docs/tables.md"), Path("docs/images/tables-accuracy.svg")
-JUDGED = "first"  # the locked list that was read
+JUDGED = ("first", "second")  # the locked lists, each read once
 MODELS = {
     OURS: "`mgce fit`",
     VOTE: "vote of forest and SVM",
@@ -176,7 +176,8 @@ def left(records: Sequence[Record]) -> list[str]:
 
 
 def _title(which: str, size: int) -> str:
-    return f"## {'Choosing' if which == 'choosing' else 'Locked'} tables, {size:,} rows"
+    name = "Choosing tables" if which == "choosing" else f"{which.capitalize()} locked list"
+    return f"## {name}, {size:,} rows"
 
 
 def section(which: str, size: int, scores: str = "") -> str:
@@ -276,13 +277,17 @@ def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
 
 def whole() -> str:
     """Return all that the page has from records."""
-    judged_on = [section(JUDGED, 1000, "margin"), *(brief(JUDGED, size) for size in SIZES if size != 1000)]
+    judged_on = [
+        part
+        for which in JUDGED
+        for part in (section(which, 1000, "margin"), *(brief(which, size) for size in SIZES if size != 1000))
+    ]
     return "\n" + "\n".join(filter(None, [*judged_on, choosing(), chosen() + "\n"])) + "\n"
 
 
 def every() -> str:
     """Return every table of every list, and of the reviewer."""
-    parts = [section(which, size) for which in (JUDGED, "choosing") for size in SIZES]
+    parts = [section(which, size) for which in (*JUDGED, "choosing") for size in SIZES]
     return "\n".join(filter(None, [*parts, reviews()]))
 
 
@@ -299,9 +304,9 @@ def n_tables() -> int:
 
 def judged() -> list[Record]:
     """Return the records of the locked tables: at 1,000 rows, and at 300 of the tables that have fewer than 1,500."""
-    large = read(JUDGED, 1000)
+    large, small = ([record for which in JUDGED for record in read(which, size)] for size in (1000, 300))
     known = {record["table"] for record in large}
-    return large + [record for record in read(JUDGED, 300) if record["table"] not in known]
+    return large + [record for record in small if record["table"] not in known]
 
 
 def short() -> str:
