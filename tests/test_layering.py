@@ -106,7 +106,7 @@ ROOMS = {
     ),
     "mgce.desk.pages": ("web_page",),
     "mgce.desk.review": ("keys draws rows_of_csv bounds cleaning", "decision_file", "suspect_file", "sheet"),
-    "mgce.desk.encoders": ("pictures", "inputs", "libraries", "embedding"),
+    "mgce.desk.encoders": ("pictures", "embedding", "libraries"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
         "member_losses network settings",

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from mgce.desk.encoders import libraries
-from mgce.desk.encoders.inputs import of_module
+from mgce.desk.encoders.embedding import of_module
 from mgce.desk.encoders.pictures import CentralSquare
 from mgce.features.feature_files import PICTURES
 

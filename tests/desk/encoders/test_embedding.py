@@ -6,8 +6,7 @@ import torch
 from PIL import Image
 
 from mgce.desk.encoders import embedding
-from mgce.desk.encoders.embedding import embed, unread_pictures
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs, embed, unread_pictures
 from mgce.features.feature_files import SUFFIXES, TEXTS, read_features
 from tiny_encoder import WIDTH, pictures, tiny
 

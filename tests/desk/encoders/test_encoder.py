@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from mgce.desk.encoders.inputs import Inputs, of_module
+from mgce.desk.encoders.embedding import Inputs, of_module
 from mgce.features.feature_files import PICTURES
 from tiny_encoder import WIDTH, pictures, tiny
 

@@ -6,7 +6,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs
 from tiny_encoder import pictures
 
 

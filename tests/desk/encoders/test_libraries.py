@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
 from mgce.features.feature_files import PICTURES, TEXTS
 from tiny_encoder import pictures

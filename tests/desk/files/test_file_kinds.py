@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.files.table_files import STDIN, read_frame
 
 FRAME = pd.DataFrame({"a": np.arange(20) / 4, "y": ["no", "yes"] * 10})

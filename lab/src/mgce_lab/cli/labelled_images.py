@@ -19,7 +19,7 @@ from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL, PATH, by_class
 from mgce.desk.columns.embeddings import column_of_names
 from mgce.desk.columns.notes import without_label
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.pictures import on_unread
 from mgce.desk.files.table_files import read_accounted, require_column
 from mgce.desk.files.text_tables import TextFormat

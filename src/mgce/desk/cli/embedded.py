@@ -18,8 +18,7 @@ from mgce._validation import expected
 from mgce.desk.cli.outputs import steps_shown
 from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
-from mgce.desk.encoders.embedding import embed, unread_pictures
-from mgce.desk.encoders.inputs import Encoder, Inputs, pictures_in
+from mgce.desk.encoders.embedding import Encoder, Inputs, embed, pictures_in, unread_pictures
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
 from mgce.desk.files.layout import Names
 from mgce.desk.files.parts import is_parts, part_files

@@ -30,7 +30,7 @@ from mgce.desk.cli.fit_files import FitFiles, Origin
 from mgce.desk.cli.fit_options import Given, Labels, Large, Settings, Written
 from mgce.desk.cli.outputs import Terminal, nothing_written_if_interrupted, steps_shown, terminal, write_json
 from mgce.desk.cli.shared_options import Form, grouped, typed
-from mgce.desk.encoders.inputs import Inputs
+from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import is_parts
 from mgce.desk.files.table_files import table_name

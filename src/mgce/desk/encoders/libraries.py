@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mgce._limits import read_at_most
 from mgce._validation import expected, not_installed
-from mgce.desk.encoders.inputs import Encoder, of_module
+from mgce.desk.encoders.embedding import Encoder, of_module
 from mgce.desk.encoders.pictures import CentralSquare, upright
 from mgce.features.feature_files import PICTURES, TEXTS
 

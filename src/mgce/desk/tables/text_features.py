@@ -23,7 +23,7 @@ from sklearn.utils.extmath import randomized_svd
 from mgce._validation import expected
 from mgce.desk.columns.kinds import EMBEDDING, TEXT
 from mgce.desk.columns.texts import TOKEN
-from mgce.desk.encoders.inputs import Encoder
+from mgce.desk.encoders.embedding import Encoder
 from mgce.desk.encoders.libraries import BUILT_IN_TEXTS, TEXT_WIDTH, load_encoder, text_folder
 from mgce.desk.files.tables import preprocessor
 from mgce.desk.files.vectors import matrix
