@@ -105,7 +105,7 @@ ROOMS = {
         "tables",
     ),
     "mgce.desk.pages": ("web_page",),
-    "mgce.desk.review": ("keys draws rows_of_csv bounds cleaning", "decision_file", "suspect_file", "sheet"),
+    "mgce.desk.review": ("keys draws rows_of_csv", "bounds cleaning", "decision_file", "suspect_file", "sheet"),
     "mgce.desk.encoders": ("pictures", "embedding", "libraries"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (

@@ -38,7 +38,6 @@ ALLOWED = {
     ("advantage.py", "{cell.noise_rate:g}"),
     ("compared.py", "{self.plan.noise_rate:g}"),
     ("comparison.py", "{row.noise_rate:g}"),
-    ("suspects_report.py", "{100 * width_after(round(HELD_OUT * n), error, delta):.0f}"),  # of rows not checked yet
 }
 EXACT = certify([0, 1] * 50, np.eye(2)[[0, 1] * 50] * 0.8 + 0.1, beta=1.4)
 

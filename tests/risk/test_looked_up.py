@@ -117,6 +117,21 @@ def test_shared_out_looks_are_distinct_in_proportion_and_at_none_of_the_rows_tha
     assert guess[chance == 2.0].min() > guess[chance == 1.0].max()
 
 
+def test_a_part_without_doubtful_rows_is_bounded_by_the_shares_of_all_looks():
+    """Whether a part has rows of both kinds is up to chance: the bound counts that it may have others in future."""
+    given, probs, right = hidden_noise(np.random.default_rng(6))
+    names, chance = np.arange(1500) // 500, np.where(np.arange(1500) % 5 == 0, 2.0, 1.0)
+    chance[:500] = 1.0
+    rows = np.arange(0, 1500, 5)
+    looks = {"bounds": ["argmax"], "checked": (rows, right[rows]), "checked_with": chance}
+    parts = certify_each(given, probs, names, **looks)
+    for part, certificate in parts.items():
+        looked = np.isin(np.arange(1500), rows) & (names == part)
+        each = looked & (probs.argmax(1) != right), looked, names == part
+        counts = [tuple(int((of & (chance == value)).sum()) for value in (1, 2)) for of in each]
+        assert certificate.argmax_error == stratified_upper(*counts, 0.05 / 3, ratio=2.0, share=0.2)
+
+
 def test_chances_of_rows_one_by_one_and_other_bounds_with_chances_are_refused():
     given, probs, right = hidden_noise(np.random.default_rng(5))
     looks = {"checked": ([0, 1], right[:2]), "checked_with": np.linspace(0.1, 0.9, 1500)}

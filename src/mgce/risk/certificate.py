@@ -14,7 +14,7 @@ import numpy as np
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce._rounding import confidence_text, rounded_up
-from mgce.risk.checking import LookedUp, chances, error_of_these, labels_again, right_labels
+from mgce.risk.checking import LookedUp, error_of_these, labels_again, right_labels, shared_looks
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
     TEST_SHARE,
@@ -306,7 +306,7 @@ def sampled(
     right, rows = right_labels(checked, *h.shape)
     if (right[rows] == labels[rows]).all() and (h[rows].argmax(1) != right[rows]).any():
         warnings.warn(MENDED, MendedLabelsWarning, stacklevel=3)
-    return Sample(labels, h, None, right, chances(checked_with, rows, len(h)), rows if anytime else None)
+    return Sample(labels, h, None, right, shared_looks(checked_with, rows, len(h)), rows if anytime else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,7 +329,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     """Return the certificate that :func:`certify` describes."""
     check_delta(delta)
     beta, chosen = request.beta, request.bounds
-    if sample.looked_up_with is not None and not request.one_hot and chosen != BOUNDS[:1]:
+    if sample.shared is not None and not request.one_hot and chosen != BOUNDS[:1]:
         raise ValueError(_validation.expected("bounds", "['argmax'] with `checked_with`", list(chosen)))
     for_test = TEST_SHARE * delta if request.stated.by_class and sample.clusters is None else 0.0
     assumed = request.stated.assume(sample)

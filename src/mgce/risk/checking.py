@@ -15,7 +15,7 @@ from mgce._arrays import FloatArray, IntArray, as_array, as_labels
 from mgce.risk.betting import betting_upper_sequence, refuted_from
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 from mgce.risk.label_noise import Losses, RightLabels
-from mgce.risk.sample import UNSEEN, Sample, checked_probs, checked_target
+from mgce.risk.sample import UNSEEN, Sample, SharedLooks, checked_probs, checked_target
 from mgce.risk.stratified import stratified_upper
 
 # Share of the rows that are never among those to look up. Their given labels tell how often the classifier disagrees.
@@ -79,14 +79,22 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
     count, n = others
     if not 0 <= count <= n or n == 0:
         raise ValueError(_validation.expected("others", "a count and a number of rows that is not less", others))
-    return _sequence(errors, f, others, delta, np.ones(errors.size, bool))
+    return reserving_upper_sequence(errors, f, others, delta, np.ones(errors.size, bool))
 
 
-def _sequence(
-    errors: FloatArray, f: FloatArray, others: tuple[int, int], delta: float, usable: NDArray[np.bool_]
+def reserving_upper_sequence(
+    errors: FloatArray, f: FloatArray, others: tuple[int, int], delta: float, apart: NDArray[np.bool_]
 ) -> FloatArray:
-    """Compute the bounds of :func:`looked_up_upper_sequence`; the weight is 0 at rows that are not `usable`, (m,)."""
-    weight = np.where(usable, _weights(errors, f), 0.0)
+    """Compute the bounds of :func:`looked_up_upper_sequence`, where some looked-up rows are among `others`.
+
+    Args:
+        errors: whether the classifier errs on each row that was looked up, shape (m,).
+        f: whether it disagrees with the given label, shape (m,).
+        others: as there.
+        delta: as there.
+        apart: whether each looked-up row is none of the others, shape (m,). The weight of other rows is 0.
+    """
+    weight = np.where(apart, _weights(errors, f), 0.0)
     most = clopper_pearson_upper(*others, FOR_RATE * delta)
     return refuted_from(errors - weight * (f - most), (1 - FOR_RATE) * delta, largest=1 + weight * most)
 
@@ -213,7 +221,7 @@ def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
     if losses.binary and kept.any():
         disagrees = sample.own(losses.table, 1.0)
         others = int(disagrees[kept].sum()), int(kept.sum())
-        return float(_sequence(own, disagrees[rows], others, delta, ~kept[rows])[-1])
+        return float(reserving_upper_sequence(own, disagrees[rows], others, delta, ~kept[rows])[-1])
     return float(betting_upper_sequence(own, delta, limits=(0.0, losses.top))[-1])
 
 
@@ -232,12 +240,9 @@ def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 
     right, guess = sample.right, sample.probs.argmax(1)
     assert right is not None
     known = right != NOT_LOOKED_UP
-    cells, ratio = np.where(guess == sample.labels, 0, 1), None
-    if sample.looked_up_with is not None:
-        chances = np.unique(sample.looked_up_with[sample.looked_up_with > 0])
-        if chances.size == 2:
-            cells, ratio = np.where(sample.looked_up_with == chances[1], 1, 0), float(chances[1] / chances[0])
-        cells = np.where(sample.looked_up_with > 0, cells, -1)
+    cells, shared = np.where(guess == sample.labels, 0, 1), sample.shared
+    if shared is not None:
+        cells = np.where(shared.cells < 0, -1, cells) if shared.ratio is None else shared.cells
     n, m, k = (
         np.bincount(cells[of & (cells >= 0)], minlength=2) for of in (cells >= 0, known, known & (right != guess))
     )
@@ -245,7 +250,10 @@ def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 
     looked_up = np.minimum(n, np.round(scale * m))
     errors = np.minimum(looked_up, np.round(scale * k))
     first, second, third = ((int(of[0]), int(of[1])) for of in (errors, looked_up, n))
-    return stratified_upper(first, second, third, delta, ratio=ratio, future=future)
+    if shared is None or shared.ratio is None:
+        return stratified_upper(first, second, third, delta, future=future)
+    share = min(1.0, scale * shared.share)
+    return stratified_upper(first, second, third, delta, ratio=shared.ratio, share=share, future=future)
 
 
 def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[IntArray, IntArray]:
@@ -293,8 +301,8 @@ def labels_again(again: Any, right: IntArray, k: int) -> IntArray:
     return labels
 
 
-def chances(checked_with: Any, rows: IntArray, n: int) -> FloatArray | None:
-    """Return how likely each of n rows was looked up, shape (n,); None if all had the same chance."""
+def shared_looks(checked_with: Any, rows: IntArray, n: int) -> SharedLooks | None:
+    """Return how looks at some of n rows were shared out; None if all rows had the same chance."""
     if checked_with is None:
         return None
     chance = as_array(checked_with, "checked_with").astype(np.float64)
@@ -305,7 +313,9 @@ def chances(checked_with: Any, rows: IntArray, n: int) -> FloatArray | None:
     if values.size > 2:
         what = "of one or two different values beside 0, as `share_looks` returns it: no bound for others is narrow"
         raise ValueError(_validation.expected("checked_with", what, f"{values.size:,} different values"))
-    return np.asarray(chance)
+    cells = np.where(chance > 0, np.searchsorted(values, chance), -1).astype(np.int64)
+    ratio = float(values[1] / values[0]) if values.size == 2 else None
+    return SharedLooks(cells, ratio, rows.size / np.count_nonzero(chance))
 
 
 class Looks(NamedTuple):
@@ -432,8 +442,8 @@ def upper_after(target: Any, probs: Any, checked: Any, more: int, delta: float, 
     """
     h = checked_probs(probs)
     right, rows = right_labels(checked, *h.shape)
-    chance = chances(checked_with, rows, len(h))
-    return _by_cells(Sample(checked_target(target, *h.shape), h, None, right, chance), delta, more=more)
+    shared = shared_looks(checked_with, rows, len(h))
+    return _by_cells(Sample(checked_target(target, *h.shape), h, None, right, shared), delta, more=more)
 
 
 def check_width(width: float) -> None:

@@ -147,7 +147,11 @@ def certify_each(
         rows = part == i
         clusters = None if groups is None else cluster_indices(groups[rows], int(rows.sum()))
         part_of = Sample(
-            y[rows], h[rows], clusters, *(x if x is None else x[rows] for x in (whole.right, whole.looked_up_with))
+            y[rows],
+            h[rows],
+            clusters,
+            None if whole.right is None else whole.right[rows],
+            None if whole.shared is None else whole.shared.of(rows),
         )
         certificate = judge(part_of, request, delta / len(found))
         clauses = ("all of this holds in each part by itself", *certificate.assumptions)

@@ -2,7 +2,7 @@ r"""Bound the mean loss of labelled examples that are independent, or come in in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,19 @@ UNSEEN = -1  # the target of an example whose label is none of the classes
 
 
 @dataclass(frozen=True, eq=False)
+class SharedLooks:
+    """Two groups of rows, of which one is looked up more often, as fixed before the first look."""
+
+    cells: IntArray  # (n,): 1 for rows that are looked up more often, 0 for others, -1 for rows that never are
+    ratio: float | None  # how many times as often; None if all rows but the last were as likely: all of them are in 0
+    share: float  # of the rows that may be looked up, to be looked up
+
+    def of(self, rows: Any) -> SharedLooks:
+        """Return how the looks were shared out among some of the rows: ratio and share are those of all."""
+        return replace(self, cells=self.cells[rows])
+
+
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Labels and probabilities of examples, and which of the examples depend on one another."""
 
@@ -26,7 +39,7 @@ class Sample:
     probs: FloatArray  # (n, k), the classifier's
     clusters: IntArray | None = None  # (n,), in 0..c-1; None where all examples are independent
     right: IntArray | None = None  # (n,), the labels that were looked up; None if there are none
-    looked_up_with: FloatArray | None = None  # (n,), how likely each row was among these; None if all were equally
+    shared: SharedLooks | None = None  # how the looks were shared out; None if all rows were as likely among these
     looks: IntArray | None = None  # the rows that were looked up, in this order, for a bound at every look; or None
     again: IntArray | None = None  # (n,), the labels of second looks; None if there are none
 

@@ -508,5 +508,14 @@ def test_looks_that_are_shared_out_are_certified_by_their_chances_and_without_th
     errors = [int(cell[wrong].sum()) for cell in (given == guess, given != guess)]
     alike = stratified_upper(tuple(errors), tuple(counts[0]), tuple(counts[1]), ratio=2.0)
     assert bounds[0] == bounds[1] and abs(bounds[0] - alike) < 0.02  # a tenth of the rows is not counted
+    # By groups, each bound is that of the looks within the group, where doubtful rows come twice as often too.
+    code, output, errors = mgce(*call, "--share", "--checked", "d.csv", "--by", "prediction")
+    assert code == 0, errors
+    of_each, half = json.loads((tmp_path / "c.json").read_text())["parts"], []
+    for part in (0, 1):
+        cells = [(given == guess) & (guess == part), (given != guess) & (guess == part)]
+        counts = [tuple(int(cell[of].sum()) for cell in cells) for of in (wrong, rows, slice(None))]
+        half.append(stratified_upper(*counts, 0.025, ratio=2.0))
+    assert all(abs(of_each[str(part)]["argmax_error"] - half[part]) < 0.03 for part in (0, 1))
     refuses("on other rows: ", *call, "--checked", "d.csv")
     refuses("Expected `share` to be left out with `anytime`", *call, "--share", "--checked", "d.csv", "--anytime")

@@ -3,19 +3,21 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mgce.desk.review.bounds import error_bound, share_left_sequence, width_after
+from mgce.desk.review.bounds import MORE, error_bound, share_left_sequence, width_after
 from mgce.desk.review.draws import draw
+from mgce.risk import betting_upper_sequence, certify
+from mgce.risk.checking import reserved
 
 
 def test_the_error_bound_holds_at_all_times_by_an_exact_computation():
     """Over every sequence of errors: the probability that the bound is ever below the truth is delta at most."""
-    n, delta = 9, 0.2
+    n, delta = 9, 0.2  # of 27 rows, whose given labels agree with the model
     sequences = np.array(list(product((0, 1), repeat=n)))
     bounds = np.empty(sequences.shape)
     for row, errors in enumerate(sequences):
-        right = ["a"] * n
+        right, guess = ["a"] * n, ["b" if error else "a" for error in errors] + ["a"] * 2 * n
         for t in (3, 6, n):  # whoever looks after three, six and nine
-            bounds[row, t - 1] = error_bound(right[:t], ["b" if error else "a" for error in errors[:t]], delta).upper
+            bounds[row, t - 1] = error_bound(right[:t], guess, guess, delta).upper
     looked = bounds[:, [2, 5, 8]]
     missed = []
     for p in np.linspace(0.05, 0.95, 19):
@@ -25,9 +27,31 @@ def test_the_error_bound_holds_at_all_times_by_an_exact_computation():
 
 
 def test_skipped_examples_are_errors():
-    found = error_bound(["a", None, "b", None] * 5, ["a", "a", "a", "b"] * 5)
+    guess = ["a", "a", "a", "b"] * 5
+    found = error_bound(["a", None, "b", None] * 5, guess, guess)
     assert (found.n, found.errors, found.unsettled) == (20, 15, 10)
-    assert found.upper == error_bound(["a", "b", "b", "a"] * 5, ["a", "a", "a", "b"] * 5).upper
+    assert found.upper == error_bound(["a", "b", "b", "a"] * 5, guess, guess).upper
+    assert error_bound([], guess, guess) is None is error_bound([None], guess, guess, is_open=[True])
+
+
+def test_the_error_bound_is_that_of_certify_and_the_one_foretold_comes_if_errors_stay_as_frequent():
+    """Of a sample whose reserved rows are those of the last draws."""
+    n, m = 1500, 100
+    rng = np.random.default_rng(0)
+    right = rng.integers(0, 2, n)
+    hard = rng.random(n) < 0.3
+    guess, given = (np.where(hard & (rng.random(n) < 0.5), 1 - right, right) for _ in range(2))
+    rows = np.concatenate([np.flatnonzero(~reserved(n)), np.flatnonzero(reserved(n))])
+    labels, probs = np.empty(n, int), np.empty((n, 2))
+    labels[rows], probs[rows] = given, np.eye(2)[guess]
+    found = error_bound(right[:m].tolist(), guess.tolist(), given.tolist())
+    alike = certify(labels, probs, bounds=["argmax"], checked=(rows[:m], right[:m]), anytime=True)
+    assert found.upper == alike.argmax_error
+    later = [error_bound(right[: m + more // 2].tolist(), guess.tolist(), given.tolist()).upper for more in MORE]
+    np.testing.assert_allclose(found.after, later, atol=0.02)
+    # Given labels that say nothing of errors: a rate that nobody knows makes the bound hardly wider.
+    blind = error_bound(right[:m].tolist(), guess.tolist(), rng.integers(0, 2, n).tolist()).upper
+    assert found.upper < betting_upper_sequence(guess[:m] != right[:m])[-1] - 0.01 < blind < found.upper + 0.03
 
 
 @pytest.mark.parametrize("where", ["held out", "others", "anywhere"])
@@ -70,5 +94,5 @@ def test_the_foretold_width_is_about_the_one_that_comes():
         widths = []
         for _ in range(40):
             wrong = rng.random(n) < error
-            widths.append(error_bound(["a"] * n, ["b" if one else "a" for one in wrong]).upper - error)
+            widths.append(betting_upper_sequence(wrong)[-1] - error)
         assert width_after(n, error) == pytest.approx(np.mean(widths), abs=0.05)

@@ -112,8 +112,8 @@ class Looks:
         if again and (not decided or alone or {*again} & {*decided}):
             what = "other files than those of `checked`, and left out without `checked`, and with `anytime` or `by`"
             raise ValueError(expected("checked_again", what, ", ".join(map(str, again))))
-        if self.share and (again or alone):
-            raise ValueError(expected("share", "left out with `anytime`, `checked_again` or `by`", True))
+        if self.share and (again or self.anytime):
+            raise ValueError(expected("share", "left out with `anytime` or `checked_again`", True))
         if self.to_check is not None and (decided or given.groups is not None):
             raise ValueError(expected("to_check", "left out with `checked` or `groups`", self.to_check))
 

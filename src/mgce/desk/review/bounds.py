@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray
 from mgce._validation import expected
+from mgce.desk.review.draws import HELD_OUT
 from mgce.risk.betting import betting_upper_sequence
+from mgce.risk.checking import RESERVED, reserving_upper_sequence
 
 MORE = (50, 100, 200)  # further checked rows for which a bound is foretold: half an hour's work, an hour's and two
 
@@ -27,6 +29,7 @@ class ErrorBound:
         upper: with probability 1 - delta, the model errs on at most this share of future examples drawn in the same
             way. It is not below errors / n.
         delta: probability with which the bound may fail, at any time.
+        after: the bound after `MORE` further draws, if these go as the draws before; shorter if too few are left.
     """
 
     n: int
@@ -34,36 +37,69 @@ class ErrorBound:
     unsettled: int
     upper: float
     delta: float
+    after: tuple[float, ...] = ()
 
 
-def error_bound(right: Sequence[Any], predicted: Sequence[Any], delta: float = 0.05) -> ErrorBound:
+def error_bound(
+    right: Sequence[Any],
+    predicted: Sequence[Any],  # (n,)
+    given: Sequence[Any],  # (n,)
+    delta: float = 0.05,
+    *,
+    is_open: Sequence[bool] | None = None,
+) -> ErrorBound | None:
     """Bound the error of a model from examples drawn at random, whose right labels a person has looked up.
 
-    The bound assumes that the right labels are right. In simulated worlds 3 % of wrong looks, in favour of the model,
-    made such bounds at delta 0.05 false in 28 to 72 % of draws. It stays valid if you compute it again after each
-    further example. It holds for one model only: if you train
+    The bound is the one of :func:`mgce.certify` with `anytime`. The given labels of two thirds of the examples, those
+    of the last draws, tell how often the model disagrees. The bound assumes that the right labels are right. In
+    simulated worlds 3 % of wrong looks, in favour of the model, made such bounds at delta 0.05 false in 28 to 72 % of
+    draws. It stays valid if you compute it again after each further example. It holds for one model only: if you train
     several models, the bound of each fails with probability delta, and the best bound may fail more often.
 
     Args:
-        right: the right label of each example in the order of the draws; None if the example was skipped, dropped or
-            left open.
-        predicted: the class that the model predicts for each example.
+        right: the right labels of the first m examples; None if the example was skipped, dropped or left open.
+        predicted: the class that the model predicts for each example, in the order of the draws, shape (n,).
+        given: the label of each example before the looks, shape (n,).
         delta: probability in (0, 1) with which the bound may fail.
+        is_open: whether each of the m examples was left open; by default none.
+
+    Returns:
+        The bound; None if no example counts.
 
     Raises:
-        ValueError: if there is no example, or `delta` is out of range.
+        ValueError: if `delta` is out of range.
 
     Example:
-        >>> error_bound(["a"] * 50, ["b"] + ["a"] * 49)
-        ErrorBound(n=50, errors=1, unsettled=0, upper=0.111, delta=0.05)
+        >>> error_bound(["a"] * 50, ["b"] + ["a"] * 599, ["a"] * 600)
+        ErrorBound(n=50, errors=1, unsettled=0, upper=0.114, delta=0.05, after=(0.096, 0.074, 0.06))
 
-    Reference: :func:`mgce.risk.betting_upper_sequence`.
+    Reference: :func:`mgce.risk.looked_up_upper_sequence`.
     """
-    wrong = [label is None or label != guess for label, guess in zip(right, predicted, strict=True)]
-    upper = float(betting_upper_sequence(np.array(wrong, dtype=float), delta)[-1])
+    m, n = len(right), len(predicted)
+    if not m:
+        return None
+    wrong = np.array([label is None or label != guess for label, guess in zip(right, predicted, strict=False)])
+    disagrees = np.array([label != guess for label, guess in zip(given, predicted, strict=True)])
+    first = n - int(RESERVED * n)
+
+    def upper(looks: int, among: int) -> FloatArray:
+        """Return the bounds after each look, if further looks go as the first `among`."""
+        errors, f = (np.resize(of[:among], looks).astype(float) for of in (wrong, disagrees))
+        if first == n:
+            return betting_upper_sequence(errors, delta)
+        others = int(disagrees[first:].sum()), n - first
+        return reserving_upper_sequence(errors, f, others, delta, np.arange(looks) < first)
+
+    bounds = upper(m, m)
+    count = counted(bounds.tolist(), is_open or [False] * m)
+    if not count:
+        return None
+    errors = int(wrong[:count].sum())
     # The bound keeps its least value so far. Beside the errors of these examples, less than their share would confuse.
-    upper = max(upper, sum(wrong) / len(wrong))
-    return ErrorBound(len(wrong), sum(wrong), sum(label is None for label in right), upper, delta)
+    now = max(float(bounds[count - 1]), errors / count)
+    further = (count + round(HELD_OUT * more) for more in MORE)
+    after = tuple(float(upper(looks, count)[-1]) for looks in further if looks <= n)
+    return ErrorBound(count, errors, sum(label is None for label in right[:count]), now, delta, after)
 
 
 def counted(upper: Sequence[float], is_open: Sequence[bool]) -> int:

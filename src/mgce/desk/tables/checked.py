@@ -19,7 +19,6 @@ from mgce.desk.review.decision_file import DROP, Decision
 from mgce.desk.review.draws import Draws
 from mgce.desk.tables.rows import Rows, Split, row_keys
 from mgce.labels.doubtful import DoubtfulLabels
-from mgce.risk.betting import betting_upper_sequence
 
 OTHER_DRAWS = (
     "The rows drawn at random are not those of this table, --seed, --holdout and --id. So they give no bound: fit the "
@@ -222,31 +221,26 @@ def findings(
     if other or last > len(draws.number):
         return Findings(**told, drawn=0, error=None, left=None, delta=delta, note=OTHER_DRAWS)
     order = np.argsort(draws.number)[:last].tolist()
-    guesses = dict(zip(rows.held_out.tolist(), predicted.tolist(), strict=True))
     drawn, left, before = _left(order, decided, draws, delta)
+    ours = np.argsort(draws.number[rows.held_out])  # the held-out rows in the order of the draws
+    some = [decided.get(row) for row in rows.held_out[ours].tolist() if draws.number[row] <= last]
     return Findings(
         **told,
         drawn=drawn,
-        error=_error([row for row in order if row in guesses], decided, guesses, delta) if independent else None,
+        error=error_bound(
+            [None if one is None else one.label or None for one in some],
+            predicted[ours].tolist(),
+            rows.labels.to_numpy()[rows.held_out[ours]].tolist(),
+            delta,
+            is_open=[one is None for one in some],
+        )
+        if independent
+        else None,
         left=left,
         delta=delta,
         note="" if independent else DEPENDENT,
         before=before,
     )
-
-
-def _error(
-    order: Sequence[int], decided: Mapping[int, Decision], guesses: Mapping[int, Any], delta: float
-) -> ErrorBound | None:
-    """Bound the errors of a model from held-out rows in the order of the draws; None if no row is checked."""
-    if not order:
-        return None
-    right = [(decided[row].label or None) if row in decided else None for row in order]
-    guessed = [guesses[row] for row in order]
-    wrong = [label is None or label != guess for label, guess in zip(right, guessed, strict=True)]
-    upper = betting_upper_sequence(np.array(wrong, dtype=float), delta)
-    n = counted(upper.tolist(), [row not in decided for row in order])
-    return error_bound(right[:n], guessed[:n], delta) if n else None
 
 
 def _left(

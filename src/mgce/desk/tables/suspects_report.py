@@ -146,12 +146,17 @@ def widths(fit: TableFit) -> str:
     if fit.plan.groups is not None or fit.plan.time is not None:
         return ""
     checked = None if fit.findings is None else fit.findings.error
-    delta, error = fit.certificate.delta, checked.errors / checked.n if checked else 1 - fit.quality["accuracy"]
-    points = [f"{100 * width_after(round(HELD_OUT * n), error, delta):.0f} points" for n in MORE]
-    first, second, third = (f"{point} after {n}" for point, n in zip(points, MORE, strict=True))
+    if checked is None:
+        delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
+        above = [width_after(round(HELD_OUT * n), error, delta) for n in MORE]
+    else:
+        above = [upper - checked.errors / checked.n for upper in checked.after]
+    points = [f"{100 * width:.0f} points after {n}" for n, width in zip(MORE, above, strict=False)]
+    if not points:
+        return ""
     return (
         "If you check rows drawn at random, they bound the errors against right labels. The bound lies above the share "
-        f"of errors that you find: by about {first} rows, {second}, {third}."
+        f"of errors that you find: by about {', '.join(points)} {'rows' if checked is None else 'more rows'}."
     )
 
 
