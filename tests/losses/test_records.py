@@ -1,6 +1,7 @@
 """What each loss says of itself is checked here without its formula; a new loss says all of it in its own file."""
 
 import json
+import math
 import pkgutil
 import runpy
 import subprocess
@@ -19,7 +20,6 @@ from contracts.robust_loss_contract import told
 from mgce import robust_loss
 from mgce.losses import presets
 from mgce.losses.modules import CE, GCE, MGCE
-from mgce.losses.records import LAST
 from mgce.losses.sums import sum_of
 from mgce_lab.losses import LOSSES, NAMED
 
@@ -57,9 +57,9 @@ def test_a_loss_is_convex_as_it_says(name):
 
 
 def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
-    placed = [loss.order for loss in LOSSES.values() if loss.order < LAST]
+    placed = [loss.order for loss in LOSSES.values() if loss.order < math.inf]
     assert placed == list(range(1, 1 + len(placed)))
-    named = [replace(MGCE, name=name, order=order) for name, order in (("b", LAST), ("a", LAST), ("c", 2))]
+    named = [replace(MGCE, name=name, order=order) for name, order in (("b", math.inf), ("a", math.inf), ("c", 2))]
     for kept in ("NAMED", "LOSSES"):
         monkeypatch.setattr(presets, kept, {})
     presets.add([SimpleNamespace(NAMED=named[1:]), SimpleNamespace()])

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mgce._arrow_sizes import check_parquet
 from mgce._files import replacing
-from mgce._limits import EXPANDED_BYTES, TableSize, check_zip, read_at_most
+from mgce._limits import CHUNK_ROWS, EXPANDED_BYTES, TableSize, check_zip, read_at_most
 from mgce._text import printable
 from mgce._validation import expected, not_installed
 
@@ -104,7 +104,6 @@ NPY, NPZ, PARQUET, SAFETENSORS = ".npy", ".npz", ".parquet", ".safetensors"
 SUFFIXES = (NPY, NPZ, PARQUET, SAFETENSORS)
 FEATURES, NAMES, DESCRIPTION = "features", "name", "mgce"  # of arrays, columns and entries of metadata
 MOST_WIDTH = 1 << 16  # numbers of a row: networks have thousands at most
-ROW_GROUP = 4096  # rows of a Parquet file that are read at a time
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,7 @@ def _read_parquet(path: Path) -> tuple[NDArray[Any], Any, Mapping[str, Any]]:
         values: NDArray[Any] | None = None
         names: list[Any] = []
         row = 0
-        for batch in file.iter_batches(ROW_GROUP, columns=wanted):
+        for batch in file.iter_batches(CHUNK_ROWS, columns=wanted):
             lists = batch.column(column)
             if isinstance(lists, pa.ChunkedArray):
                 lists = lists.combine_chunks()

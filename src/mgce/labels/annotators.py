@@ -16,13 +16,11 @@ from mgce._arrays import FloatArray, IntArray
 from mgce._validation import expected
 from mgce.labels.mixture import even_noise
 
-# Labels added to the pooled matrix in each class, spread as the mean share of wrong labels: a class of few rows says
-# little of its errors.
-POOLED_PRIOR = 2.0
+# Labels added to the pooled matrix in each class, spread as the mean share of wrong labels; and wrong labels by which
+# the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
+PRIOR = 2.0
 # Labels in each class that the prior counts as, in the matrix of one annotator: the most likely of these counts.
 PRIOR_LABELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-# Wrong labels by which the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
-OWN_PRIOR = 2.0
 MOST_WRONG = 0.98  # of the labels of one class by one annotator, before the annotator's own counts
 # Expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
 PAIR_PRIOR = 10.0
@@ -179,7 +177,7 @@ def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int
     counts = np.asarray(given.T @ posterior).reshape(m, k, k).transpose(0, 2, 1)
     pooled = counts.sum(0)
     wrong = min(max(1 - np.trace(pooled) / max(pooled.sum(), 1), 1 / max(pooled.sum(), 2)), 1 - 1 / k)
-    pooled = pooled + POOLED_PRIOR * even_noise(k, wrong)
+    pooled = pooled + PRIOR * even_noise(k, wrong)
     pooled /= pooled.sum(1, keepdims=True)
     own = _scaled(pooled, counts)
     sizes = counts.sum(2)
@@ -196,7 +194,7 @@ def _scaled(pooled: FloatArray, counts: FloatArray) -> FloatArray:
     """Return the pooled matrix with the wrong labels of each annotator scaled to as many as the annotator has."""
     rates = 1 - np.diag(pooled)
     observed = counts.sum((1, 2)) - np.trace(counts, axis1=1, axis2=2)
-    factor = (observed + OWN_PRIOR) / (counts.sum(2) @ rates + OWN_PRIOR)
+    factor = (observed + PRIOR) / (counts.sum(2) @ rates + PRIOR)
     wrong = np.minimum(factor[:, None] * rates, MOST_WRONG)
     own = pooled * (wrong / rates)[:, :, None]
     k = np.arange(len(pooled))

@@ -16,7 +16,7 @@ import numpy as np
 
 from mgce._arrays import FloatArray
 from mgce._threads import SERIAL_WORK, one_blas_thread
-from mgce.linear.objective import margins, moments
+from mgce.linear.objective import KINKS_BELOW, margins, moments
 from mgce.linear.progress import Progress
 
 # On 6,000 rows of 1,280 image features with 10 classes, three steps brought the gap from 2e-2 to 1e-3 of the trivial
@@ -95,7 +95,6 @@ OUT_OF_ITERATIONS = 1  # SciPy's status where `maxiter` or `maxfun` ended the ru
 # Where F nearly has kinks, p jumps from one iteration to the next, and its average over the path is nearer to the
 # solution of the dual than the last p is. The newest p has a weight of 1/20, so that the average is in effect over the
 # last twenty.
-AVERAGED_BELOW = 1.4
 AVERAGE_WEIGHT = 0.05
 
 
@@ -119,7 +118,7 @@ def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray
     """Run L-BFGS-B, store its result in `progress`, and return worst-case probabilities p (n, k) for a lower bound.
 
     If the objective F stalled before the gap to the lower bound was closed, `tilt` has moved p towards the uncertainty
-    set. Otherwise p are the latest probabilities. For beta below `AVERAGED_BELOW`, a running average replaces them.
+    set. Otherwise p are the latest probabilities. For beta below `KINKS_BELOW`, a running average replaces them.
     """
     from scipy.optimize import minimize
 
@@ -175,7 +174,7 @@ class _Run:
         self.progress, self.problem = progress, problem
         self.on = problem.lambda_ > 0
         self.lambda_ = problem.lambda_[self.on]
-        self.averaged = problem.beta < AVERAGED_BELOW
+        self.averaged = problem.beta < KINKS_BELOW
         self.p = self.average_p = np.empty(0)
         self.tilted: FloatArray | None = None
         self.stalls = 0

@@ -41,10 +41,10 @@ from mgce.linear.objective import LinearProblem, Size, block_gram
 # A free coefficient is undetermined if its feature is zero or a combination of others. A term hardly larger than
 # rounding, as a share of the largest on the diagonal, then makes the equations solvable.
 TINY = 1e-12
-# Steps of iterative refinement: near the end the equations are badly conditioned. Those for the margins hold products
-# of large and small numbers, and lose more: for 60 rows, 3 classes, 400 features and beta = 1 the method stops at a gap
-# of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and four steps, and of 2e-7 by the coefficients.
-REFINEMENTS_BY_COEFFICIENTS = 1
+# Steps of iterative refinement: near the end the equations are badly conditioned. Those for the coefficients take one.
+# Those for the margins hold products of large and small numbers, and lose more: for 60 rows, 3 classes, 400 features
+# and beta = 1 the method stops at a gap of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and four
+# steps, and of 2e-7 by the coefficients.
 REFINEMENTS_BY_MARGINS = 4
 
 
@@ -70,8 +70,7 @@ class ByCoefficients:
 
         flat = right.ravel()
         coef = linalg.cho_solve(self.factor, flat, check_finite=False)
-        for _ in range(REFINEMENTS_BY_COEFFICIENTS):
-            coef += linalg.cho_solve(self.factor, flat - self.matrix @ coef, check_finite=False)
+        coef += linalg.cho_solve(self.factor, flat - self.matrix @ coef, check_finite=False)
         return np.asarray(coef.reshape(right.shape))
 
 

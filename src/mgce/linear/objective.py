@@ -21,10 +21,10 @@ from mgce.losses.fused import loss_and_gradient
 # and one or two of shape (n, d). From 30 features on these are about as many numbers as n k d, and 2e7 are 160 MB; with
 # fewer features it takes more, up to thirty times that with one.
 INTERIOR_ENTRIES = 2e7
-# Multiplications in a step of the interior-point method. Above 1e9, a twentieth of a second, L-BFGS-B is
-# tried before it, since it may close the gap in less time. Below beta = 1.4 it never does.
+# Multiplications in a step of the interior-point method. Above 1e9, a twentieth of a second, L-BFGS-B is tried before
+# it, since it may close the gap in less time. Below beta = 1.4, where the objective nearly has kinks, it never does.
 FIRST_ORDER_WORK = 1e9
-FIRST_ORDER_BETA = 1.4
+KINKS_BELOW = 1.4
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def plan(size: Size, beta: float, patience: Patience) -> tuple[str, ...]:
     """
     methods: tuple[str, ...] = ("lbfgs",)
     if interior_is_affordable(size, patience):
-        first_order_first = size.interior_work > FIRST_ORDER_WORK and beta >= FIRST_ORDER_BETA
+        first_order_first = size.interior_work > FIRST_ORDER_WORK and beta >= KINKS_BELOW
         methods = ("lbfgs", "interior") if first_order_first else ("interior", "lbfgs")
     return ("lp", *methods) if beta == 1 and size.entries <= patience.program_entries else methods
 

@@ -26,7 +26,6 @@ from mgce.linear.objective import THOROUGH, LinearProblem, Link, moments, phi_an
 from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
 FIRST = 50  # columns to begin with, and to add at least: fewer would take more passes over all columns
-GROWTH = 1.0  # columns added at most, as a share of those that are in
 ROUNDS = 30  # from 50 columns, doubling reaches any number in 25
 INNER_SHARE = 0.3  # of the gap asked for, that a problem of some columns is solved to: the rest is left to the columns
 # When all columns that are needed are in and the gap is still open, the value may fall by less than L-BFGS-B waits for,
@@ -66,7 +65,7 @@ def run_columns(progress: Progress, max_iter: int) -> None:
         progress.dual.update(in_set)
         if progress.closed:
             return
-        wider = _with_missing(columns, _violation(progress, p), max(FIRST, int(GROWTH * columns.size)))
+        wider = _with_missing(columns, _violation(progress, p), max(FIRST, columns.size))
         if wider.size == columns.size:
             share *= FINER
         if share < LEAST_SHARE:

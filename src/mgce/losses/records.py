@@ -23,7 +23,6 @@ REQUIRED = inspect.Parameter.empty  # stands for the default of a hyperparameter
 SHARED = tuple(inspect.signature(Loss.__init__).parameters)[1:]  # the arguments of cross-entropy, and `dim`
 # Parameters that are no hyperparameters either: the losses inside, and how the same values are computed.
 OTHERS = ("loss", "losses", "backend")
-LAST = 1_000  # far more than there are losses with a place of their own
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class NamedLoss:
     begin: NamedLoss | None = None
     betas: tuple[float, ...] = ()
     compared: Keywords = field(default_factory=dict)
-    order: int = LAST
+    order: float = math.inf
     bounded: bool = False
     symmetric: bool = False
     convex: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -22,7 +23,7 @@ FORMS = {
 CLOCK = r"(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?"
 ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2})(?::?(\d{2}))?)?)"  # with seconds, as Python writes local mean times
 TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
-N_TIME = 7  # groups of `TIME`: hour, minute, second, fraction, and the three of the zone
+N_TIME = re.compile(TIME).groups  # hour, minute, second, fraction, and the three of the zone
 # Days of 400 years, after which the calendar repeats itself. pandas 2 only has the years from 1678 to 2261. So every
 # date is moved by whole repetitions into the 400 years from 1800, read there, and moved back.
 REPETITION, FIRST_YEAR = 146_097, 1800

@@ -14,7 +14,7 @@ from mgce._validation import expected
 # Rows at the beginning among which the names of columns are looked for, and at the end among which totals are: titles
 # and remarks of office files take fewer.
 FIRST_ROWS, LAST_ROWS = 30, 5
-TITLE = 40  # characters of a title that a note shows
+SHOWN = 40  # characters of a cell that a note shows: enough to find the cell
 Row = Sequence[Any]
 
 
@@ -147,7 +147,7 @@ def title_of(rows: Iterable[Row]) -> str:
     """Return the first text in some rows, shortened for a note."""
     texts = (_text(cell) for row in rows for cell in row if not _is_empty(cell))
     text = next(texts, "")
-    return text if len(text) <= TITLE else f"{text[: TITLE - 1]}…"
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
 def may_be_below(row: Row, names: Sequence[str], label: str | None) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce.desk.files.layout import SHOWN
 from mgce.desk.files.separators import Division, long_cells, text_lines
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 # The attribute of a frame from an Excel file: a sentence for errors that names the sheet read and the others, or "".
 SHEETS = "sheets"
-SHOWN = 40  # characters of a cell that a note shows: enough to find the cell
 LINE_BREAK = r"\r\n|\r|\n"
 
 

@@ -14,8 +14,7 @@ from mgce.labels.consensus import Consensus
 from mgce.metrics.evaluation import pool
 
 MOST_CLASSES = 7  # show the whole confusion matrix up to this many classes: more columns do not fit on a phone
-N_PAIRS = 20  # with more classes, show only this many pairs of them, those that are confused most often: one screen
-N_COLUMNS = 20  # show only this many columns, the most important ones: one screen
+SCREEN = 20  # pairs of classes that are shown, those confused most often, and columns, the most important ones
 
 
 def class_sections(fit: TableFit) -> dict[str, str]:
@@ -81,7 +80,7 @@ def _confusion(fit: TableFit) -> str:
         rows = [[label, *(f"{count:,}" for count in counts[i])] for i, label in enumerate(classes)]
         return table("Rows held out by given label (rows) and predicted class (columns).", ["", *classes], rows)
     wrong = counts - np.diag(counts.diagonal())
-    most = np.argsort(-wrong, axis=None, kind="stable")[:N_PAIRS]
+    most = np.argsort(-wrong, axis=None, kind="stable")[:SCREEN]
     pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(most, wrong.shape), strict=True) if wrong[i, j]]
     if not pairs:
         return paragraph("No label is confused with another.")
@@ -98,7 +97,7 @@ def _importance(fit: TableFit) -> str:
     importances = fit.measures.importance
     if importances is None:
         return paragraph("Not measured: the table has too many columns.")
-    rows = [[each.column, _points(each.mean), _points(each.deviation)] for each in importances[:N_COLUMNS]]
+    rows = [[each.column, _points(each.mean), _points(each.deviation)] for each in importances[:SCREEN]]
     caption = (
         "Percentage points of accuracy that are lost, on rows held out, when the values of a column are shuffled among "
         "the rows, and the standard deviation over shuffles. If several columns hold the same information, shuffling "

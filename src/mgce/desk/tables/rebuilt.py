@@ -37,10 +37,9 @@ from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
-# Layers of a network; `mgce fit` trains two. A layer that is another one again costs a file 300 bytes, but each
-# prediction the work of all its weights.
-LAYERS = 8
-HEADS = 8  # heads of embeddings that are averaged; `mgce fit` averages four
+# Layers of a network, of which `mgce fit` trains two, or heads of embeddings, of which it averages four. A layer that
+# is another one again costs a file 300 bytes, but each prediction the work of all its weights.
+MOST_PARTS = 8
 MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there are rare ones, which share a column
 
 
@@ -243,15 +242,15 @@ def _embedding(classifier: Any, node: Node, d: int, k: int) -> None:
     if not (classifier.scales_ > 0).all():
         raise ValueError(expected("scales_", "positive", classifier.scales_.min()))
     classifier.coefs_ = node["coefs_"].array(np.float32, None, k, d)
-    if not 1 <= len(classifier.coefs_) <= HEADS:
-        raise ValueError(expected("coefs_", f"those of 1 to {HEADS} heads", len(classifier.coefs_)))
+    if not 1 <= len(classifier.coefs_) <= MOST_PARTS:
+        raise ValueError(expected("coefs_", f"those of 1 to {MOST_PARTS} heads", len(classifier.coefs_)))
     classifier.intercepts_ = node["intercepts_"].array(np.float32, len(classifier.coefs_), k)
 
 
 def _mlp(classifier: Any, node: Node, d: int, k: int) -> None:
     weights, biases = node["coefs_"].items(), node["intercepts_"].items()
-    if not 1 <= len(weights) == len(biases) <= LAYERS:
-        raise ValueError(expected("coefs_", f"1 to {LAYERS} layers", f"{len(weights)} and {len(biases)}"))
+    if not 1 <= len(weights) == len(biases) <= MOST_PARTS:
+        raise ValueError(expected("coefs_", f"1 to {MOST_PARTS} layers", f"{len(weights)} and {len(biases)}"))
     classifier.coefs_, classifier.intercepts_, width = [], [], d
     for weight, bias in zip(weights, biases, strict=True):
         classifier.coefs_.append(weight.array(np.float32, width, k if weight is weights[-1] else None))
