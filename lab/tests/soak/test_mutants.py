@@ -177,3 +177,11 @@ def test_what_is_judged_equivalent_has_a_reason_and_still_is_a_change(request):
     rooms = {name.partition("/")[0] for name in judged}
     known = {name for room in rooms for name, _, _ in mutants.sample(tree, room, 10**9, seed=0)}
     assert set(judged) <= known
+
+
+def test_a_room_is_judged_by_the_files_of_other_rooms_that_test_its_modules(tmp_path):
+    (tmp_path / "tests").mkdir()
+    assert mutants._elsewhere(tmp_path, "a") == []
+    named = '{"a/one": "b/test_one.py", "a/two": "a/test_all.py", "b/three": "c/test_three.py"}'
+    (tmp_path / "tests/test_modules.py").write_text(f"import ast\nTESTED_IN = {named}\n")
+    assert mutants._elsewhere(tmp_path, "a") == ["tests/b/test_one.py"]

@@ -7,6 +7,7 @@ A seeded sample of changes, each made in a copy of the tree, and judged by the t
 from __future__ import annotations
 
 import argparse
+import ast
 import hashlib
 import importlib.util
 import json
@@ -221,7 +222,8 @@ class Copy:
         if known["hashes"].get("src") != now["src"]:
             known = {"hashes": {}, "tests": {}, "files": {}, "modules": []}
         changed = {name for name in {*now, *known["hashes"]} if known["hashes"].get(name) != now.get(name)}
-        places = [f"tests/{room}", f"src/mgce/{room}"] if "src" in changed else sorted(changed & now.keys())
+        every = [f"tests/{room}", f"src/mgce/{room}", *_elsewhere(self.tree, room)]
+        places = every if "src" in changed else sorted(changed & now.keys())
         _forget(known, changed)
         if places:
             _add(known, self._measured(room, places, quick))
@@ -285,7 +287,7 @@ def _flat(room: str) -> str:
 
 def _hashes(tree: Path, room: str) -> dict[str, str]:
     """Return a hash of each test file of a room; `src` names that of all sources and of what the tests share."""
-    tests = sorted((tree / "tests" / room).rglob("test_*.py"))
+    tests = [*sorted((tree / "tests" / room).rglob("test_*.py")), *(tree / file for file in _elsewhere(tree, room))]
     shared = [
         *(tree / "src/mgce").rglob("*.py"),
         *(tree / "tests").glob("*.py"),
@@ -296,6 +298,16 @@ def _hashes(tree: Path, room: str) -> dict[str, str]:
         total.update(str(path.relative_to(tree)).encode() + path.read_bytes())
     own = {str(path.relative_to(tree)): hashlib.sha256(path.read_bytes()).hexdigest() for path in tests}
     return {"src": total.hexdigest(), **own}
+
+
+def _elsewhere(tree: Path, room: str) -> list[str]:
+    """Return the files of other rooms that test a module of this room, as `tests/test_modules.py` says."""
+    said = tree / "tests/test_modules.py"
+    body = ast.parse(said.read_text()).body if said.exists() else []
+    stated = [one.value for one in body if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "TESTED_IN"]
+    names = ast.literal_eval(stated[0]) if stated else {}
+    of_room = {file for module, file in names.items() if module.rpartition("/")[0] == room}
+    return sorted(f"tests/{file}" for file in of_room if Path(file).parent.as_posix() != room)
 
 
 def _forget(known: dict[str, Any], changed: set[str]) -> None:
