@@ -345,11 +345,6 @@ def figure_3() -> list[float]:
     return [mean["ce"].max(), mean["ce"][-1], statistics.fmean(mean[one][-1] for one in ("mgce", "gce"))]
 
 
-def first_epoch(curve: NDArray[np.float64], accuracy: float) -> int:
-    """Return the epoch in which a curve first reaches an accuracy in percent."""
-    return int(np.flatnonzero(curve >= accuracy - 1e-9)[0]) + 1
-
-
 def of_paper(method: str, measure: str, noise_rate: float = 0.4) -> list[float]:
     """Return the paper's number on FashionMNIST in percent, and its deviation."""
     row = published_row("table1", "fashion_mnist", method, noise_rate)

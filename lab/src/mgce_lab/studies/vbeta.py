@@ -23,8 +23,7 @@ from mgce.risk import minimax_risk
 
 RECORD = Path(__file__).parents[4] / "results" / "benchmarks" / "vbeta.json"
 BETA, TOL = 2.0, 1e-4
-BASE = (2000, 100, 5)  # n, d, k; one of them is varied at a time
-GROWTH = [
+GROWTH = [  # n, d, k; one of them is varied at a time
     *((n, 100, 5) for n in (500, 2000, 10_000, 100_000)),
     *((2000, d, 5) for d in (25, 400, 1000)),
     *((2000, 100, k) for k in (2, 20, 100)),

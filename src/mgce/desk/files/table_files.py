@@ -129,19 +129,18 @@ def read_accounted(
     return _checked(frame, written, name, text), reading
 
 
-def accounted(table: Any, name: str = "table", text: Collection[str] = ()) -> tuple[pd.DataFrame, Reading]:
+def accounted(table: Any, text: Collection[str] = ()) -> tuple[pd.DataFrame, Reading]:
     """Return a pandas or polars frame in the form in which :func:`read_accounted` returns the table of a file.
 
     Args:
         table: the frame, or anything else that has a method `to_pandas`; it is not changed.
-        name: the name of the argument, for errors.
         text: columns that are no embeddings, even if their cells are lists of numbers.
 
     Raises:
         TypeError: if `table` is no frame. ValueError: if it has no rows, or two columns of one name.
     """
     frame, reading, names = read_python_frame(table).accounted("frame")
-    return _checked(frame.copy(deep=False), names, name, text), reading
+    return _checked(frame.copy(deep=False), names, "table", text), reading
 
 
 def _checked(frame: pd.DataFrame, names: list[str], name: str, text: Collection[str]) -> pd.DataFrame:
