@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from mgce.desk.columns.copies import copies
+from mgce.desk.columns.copies import _density, copies
 from ordinary_tables import LETTERS, ORDINARY, categories, mostly_zeros
 
 
@@ -65,6 +65,11 @@ def test_copies_are_found(kind, share, times):
         added = rng.choice(some, (times - 1) * len(some))
         table = frame.iloc[rng.permutation(np.r_[np.arange(300), added])].reset_index(drop=True)
         assert 0.8 * len(added) <= n_copies(table) <= table.duplicated().sum()
+
+
+def test_the_density_of_a_column_is_the_share_of_its_grid_that_occurs():
+    assert _density(pd.Series([*range(9), 17.0])) == pytest.approx(10 / 19)  # 18 points, and one for missing values
+    assert _density(pd.Series(np.random.default_rng(0).normal(size=20))) == 0
 
 
 def test_two_equal_rows_of_continuous_numbers_are_a_copy_and_the_row_says_of_which():

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from mgce.desk.columns.dependence import dependence
-from mgce.desk.columns.kinds import Columns
+from mgce.desk.columns.dependence import _differ_within, dependence
+from mgce.desk.columns.kinds import NUMBER, Columns
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.report import headline, page
 from mgce.desk.tables.summary import summary
@@ -51,6 +51,11 @@ def test_data_sets_of_scikit_learn_show_none_although_they_are_sorted_by_class(l
     data = load(as_frame=True)
     frame = data.data.assign(y=data.target.map(str)).sort_values("y", kind="stable")
     assert signs(frame.reset_index(drop=True)) == []
+
+
+def test_how_much_rows_of_a_group_differ_is_a_ratio_of_variances():
+    x, group = pd.Series(RNG.normal(size=40)), np.repeat(range(8), 5)
+    assert _differ_within(x, NUMBER, group) == pytest.approx(x.groupby(group).var().mean() / x.var())
 
 
 def test_numbers_whose_squares_overflow_show_no_signs_and_warn_of_nothing(recwarn):
