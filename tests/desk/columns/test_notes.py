@@ -117,6 +117,7 @@ def test_what_looks_like_a_mistake_is_said_once(name, values, beginning):
         ("numbers of one row each", RNG.normal(size=N)),  # that is what measurements are like
         ("like a class, with more values", ["a", "b", "c", "b"] * (N // 4)),
         ("missing or one value", [None, "x"] * (N // 2)),
+        ("dates in two of five cells", ["1/2/2024", "2/2/2024", "a", "b", "c"] * (N // 5)),
     ],
 )
 def test_what_is_no_mistake_is_not_noted(name, values):
