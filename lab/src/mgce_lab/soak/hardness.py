@@ -122,7 +122,8 @@ def _mutants(after: Results, before: Results) -> list[str]:
     rows = []
     for room, one in after["rooms"].items():
         then = before.get("rooms", {}).get(room)
-        rows.append([room, _noticed(then), _noticed(one)])
+        by = " (by the quick tests alone)" if one.get("tier") == "quick" else ""
+        rows.append([f"{room}{by}", _noticed(then), _noticed(one)])
     return [
         "## Tests that notice",
         _joined(MUTANTS),

@@ -71,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
     equivalent, rooms = json.loads(EQUIVALENT.read_text()), {}
     for room in options.rooms.split(","):
         verdicts = judge(Path.cwd(), room, options)
-        rooms[room] = summary(verdicts, equivalent, options.moved)
+        rooms[room] = summary(verdicts, equivalent, options.moved) | {"tier": "quick" if options.quick else "all"}
         _print(room, rooms[room], verdicts, equivalent)
     if options.record:
         from mgce._machine import describe
