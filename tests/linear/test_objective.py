@@ -9,7 +9,7 @@ from scipy.optimize import approx_fprime
 from scipy.sparse import csr_array
 
 from mgce._arrays import one_hot
-from mgce.linear.objective import LinearProblem, block_gram, phi_and_p
+from mgce.linear.objective import LinearProblem, Size, block_gram, phi_and_p
 from mgce.linear.progress import DualBound, entropy
 
 BETAS = [1.0, 1.05, 1.4, 2.0, 5.0, 11.0, math.inf]
@@ -92,6 +92,22 @@ def test_dual_bound_is_below_every_value(beta, free):
         values.append(problem.value(coef))
         dual.update(problem.smooth(coef)[2])
     assert 0 <= dual.best <= min(values)
+
+
+def test_moments_of_coefficients_without_l1_term_are_corrected():
+    rng = np.random.default_rng(8)
+    problem, targets = make_problem(rng, 2.0, n=60)
+    lambda_ = problem.lambda_.copy()
+    lambda_[:2, 1] = lambda_[1:, 2] = 0
+    problem = dataclasses.replace(problem, lambda_=lambda_)
+    assert problem.size == Size(60, 4, 3, free=5)
+    near = 0.05 * targets + 0.95 * rng.dirichlet(np.full(4, 50), 60)
+    problem = dataclasses.replace(problem, tau=problem.tau + 0.98 * problem.residual(near))
+    corrected = DualBound(problem, None)._corrected(near)
+    np.testing.assert_allclose(corrected.sum(1), 1)
+    free = problem.lambda_ == 0
+    assert np.abs(problem.residual(near)[free]).max() > 1e-3
+    np.testing.assert_allclose(problem.residual(corrected)[free], 0, atol=1e-12)
 
 
 def test_dual_bound_without_anchor_takes_feasible_p_only():
