@@ -109,7 +109,9 @@ def certify_each(
         transition: matrix T of the probabilities that label y became z, shape (k, k), the same in every part.
         checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are indices into the whole
             `target`.
-        checked_with: how likely each row was looked up, relative to others, shape (n,), or None.
+        checked_with: how likely each row was looked up, relative to others, shape (n,), or None. Given the groups of
+            all rows, the looks within a group of a part are a random choice of its rows. Ratio and share of the bound
+            are those of all looks, fixed beforehand, also in a part with rows of one group alone.
         groups: name of the cluster of each example, shape (n,).
 
     Returns:

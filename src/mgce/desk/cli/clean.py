@@ -142,9 +142,11 @@ class _Review:
     def cleaned(self, goal: Goal) -> Cleaning:
         """Decide which labels to look up next, or bound how many are wrong."""
         n = len(self.rows) - math.floor(goal.drop_share * len(self.rows))
-        may = allowance(n, sum(not one.label for one in self.decided.values()), goal.at_most, goal.delta)
+        # Most doubtful rows are dropped, and those of earlier reviews are right.
+        p_wrong = np.sort([0.0 if one.is_checked else one.proposal[1] for one in self.rows])[:n]
+        may = allowance(p_wrong, sum(not one.label for one in self.decided.values()), goal.at_most, goal.delta)
         return clean_labels(
-            _doubt(self.rows),
+            doubts(self.rows),
             self.found,
             may.at_most,
             drop=goal.drop_share,
@@ -205,7 +207,7 @@ def _on_skipped(n: int) -> str:
     return f" {_rows(n)} skipped: the given label stays, and is not among those bounded." if n else ""
 
 
-def _doubt(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def doubts(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Return the place of each proposal in the order of doubt, shape (n,); equal ones share a place."""
     places = {pair: place for place, pair in enumerate(sorted({one.proposal[1:] for one in every}))}
     return np.array([places[one.proposal[1:]] for one in every], dtype=np.float64)

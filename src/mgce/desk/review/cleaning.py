@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from mgce._validation import expected, expected_share
 
 BoolArray = NDArray[np.bool_]
-# The share of rows in the sample is this over the root of the number of wrong labels allowed. A larger sample costs
-# looks, a smaller one keeps fewer proposals. On CIFAR-10N, 0.8 and 1.8 needed up to 3 % more looks.
-SAMPLED = 1.2
 # Rows that a person drops or skips make the mended table smaller. This share of them is foreseen: of few rows a person
 # knows no label. The bound costs about one look in a hundred more for it.
 FORESEEN = 0.02
 # Share of delta that is spent if no more rows are left out than foreseen. The rest is for a smaller number of wrong
 # labels allowed. At 400 to 5,000 rows it costs no look.
 SPENT = 0.95
+TRIED = 50  # numbers of wrong proposals in the sample, of which the best is taken: neighbours differ by a tenth
 SEED = 2506  # of the sample; not 0, with which people draw their simulations
 
 
@@ -67,7 +65,34 @@ class Allowance:
     sampled: float
 
 
-def allowance(n: int, left_out: int, at_most: float, delta: float) -> Allowance:
+def sample_share(p_wrong: Any, allowed: int, delta: float) -> float:
+    r"""Return the probability pi of each row to be in the sample for which :func:`clean_labels` needs the fewest looks.
+
+    For each k, pi is the least with :math:`P\big(\mathrm{Bin}(A + k + 1, \pi) \le k\big) \le \delta`. Let W be the
+    number of proposals up to a row that are wrong, as estimated. About Poisson(pi W) of them are in the sample, and the
+    row is kept where these are k at most. Estimates only change the number of looks: any pi is valid that is fixed
+    before them.
+
+    Args:
+        p_wrong: how probably each proposal is wrong, shape (n,).
+        allowed: A, the number of wrong labels allowed.
+        delta: probability with which more may be wrong.
+
+    Example:
+        >>> [round(sample_share(np.full(3000, share), 150, 0.05), 3) for share in (0.0, 0.02, 0.04)]
+        [0.02, 0.082, 0.165]
+    """
+    from scipy import special
+
+    k = np.unique(np.geomspace(1, allowed + 1, TRIED).astype(np.int64)) - 1
+    # Above its rounding errors, so that k errors in the sample are allowed indeed.
+    share = np.minimum(1.0, special.bdtri(k.astype(float), allowed + k + 1, delta) * (1 + 1e-9))
+    expected_wrong = np.sort(np.clip(p_wrong, 0, 1)).cumsum()
+    unseen = [(1 - pi) * special.pdtr(j, pi * expected_wrong).sum() for j, pi in zip(k, share, strict=True)]
+    return float(share[np.argmax(unseen)])
+
+
+def allowance(p_wrong: Any, left_out: int, at_most: float, delta: float) -> Allowance:
     r"""Return how many labels may be wrong, so that few of the rows that stay are, however many rows are left out.
 
     The number allowed depends on how many rows a person could not label, so on the sample. There are steps
@@ -75,7 +100,7 @@ def allowance(n: int, left_out: int, at_most: float, delta: float) -> Allowance:
     :math:`\sum_i \delta_i \le \delta`, so that the bound of whichever step is reached holds.
 
     Args:
-        n: number of rows that nobody dropped before.
+        p_wrong: how probably the proposal of each row is wrong, of the n rows that nobody dropped before, shape (n,).
         left_out: number of these rows that a person dropped or skipped.
         at_most: the largest share of wrong labels among the rows that stay, in (0, 1).
         delta: probability in (0, 1) with which more labels may be wrong.
@@ -84,9 +109,11 @@ def allowance(n: int, left_out: int, at_most: float, delta: float) -> Allowance:
         ValueError: if a share is out of range.
 
     Example:
-        >>> allowance(1000, 3, 0.05, 0.05)
-        Allowance(at_most=0.049, delta=0.0475, sampled=0.17142857142857143)
+        >>> may = allowance(np.full(1000, 0.02), 3, 0.05, 0.05)
+        >>> may.at_most, may.delta, round(may.sampled, 3)
+        (0.049, 0.0475, 0.163)
     """
+    n = len(p_wrong)
     for name, value in (("at_most", at_most), ("delta", delta)):
         if not 0 < value < 1:
             raise ValueError(expected_share(name, "in (0, 1)", value))
@@ -95,7 +122,7 @@ def allowance(n: int, left_out: int, at_most: float, delta: float) -> Allowance:
     spent = SPENT if step == 0 else (1 - SPENT) / 2**step
     # With every row left out, nothing may be wrong, but a share has to be positive.
     share = at_most * max(1 / n, 1 - FORESEEN * (step + 1))
-    return Allowance(share, spent * delta, min(1.0, SAMPLED / math.sqrt(max(first, 1))))
+    return Allowance(share, spent * delta, sample_share(p_wrong, first, SPENT * delta))
 
 
 def clean_labels(
@@ -132,7 +159,8 @@ def clean_labels(
         drop: share of the rows, the most doubtful ones, to leave out without a look, in [0, 1).
         known: rows whose right label was known beforehand, shape (n,); they are neither sampled nor dropped.
         delta: probability in (0, 1) with which more labels may be wrong.
-        sampled: pi, in (0, 1]; by default 1.2 over the root of A. It has to be the same at every call.
+        sampled: pi, in (0, 1], the same at every call; by default that of :func:`sample_share`, if doubts are how
+            probably proposals are wrong.
         generator: NumPy generator for the sample, in the same state at every call; by default one with a fixed seed.
 
     Returns:
@@ -144,11 +172,11 @@ def clean_labels(
 
     Example:
         >>> rng = np.random.default_rng(0)
-        >>> doubt = rng.random(2000)
-        >>> wrong = rng.random(2000) < doubt**3
+        >>> doubt = rng.random(2000) ** 3
+        >>> wrong = rng.random(2000) < doubt
         >>> first = clean_labels(doubt, {})
         >>> int(first.to_check.sum()), first.wrong_left
-        (238, 100)
+        (224, 100)
         >>> looked_up = {int(row): bool(wrong[row]) for row in np.flatnonzero(first.sample)}
         >>> then = clean_labels(doubt, looked_up)
         >>> int(then.to_check.sum()), int((wrong & then.kept).sum())
@@ -171,7 +199,7 @@ def clean_labels(
     dropped[[row for row in order[::-1].tolist() if free[row]][: math.floor(drop * s.size)]] = True
     free &= ~dropped
     allowed = math.floor(at_most * (s.size - int(dropped.sum())))
-    chance = min(1.0, SAMPLED / math.sqrt(max(allowed, 1))) if sampled is None else sampled
+    chance = sample_share(s[free], allowed, delta) if sampled is None else sampled
     if not 0 < chance <= 1:
         raise ValueError(expected_share("sampled", "in (0, 1]", chance))
     sample = free & (draws < chance)
