@@ -109,25 +109,22 @@ class Trees:
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         sums = np.zeros((len(rows), columns, self.values.shape[1]))
-        for first in range(0, len(rows), CHUNK_ROWS):
-            part = slice(first, first + CHUNK_ROWS)
-            for tree, predictor in enumerate(self._predictors()):
+        for tree, predictor in enumerate(self._predictors()):
+            for first in range(0, len(rows), CHUNK_ROWS):
+                part = slice(first, first + CHUNK_ROWS)
                 leaves = predictor.predict(rows[part], NO_CATEGORIES, NO_MAP, 1)
                 sums[part, tree % columns] += self.values[leaves.astype(np.int64)]
         return sums
 
     def _predictors(self) -> Iterator[TreePredictor]:
         """Yield each tree as an object of scikit-learn's boosting that predicts the number of the leaf of a row."""
-        leaf = self.children[:, 0] < 0
-        nodes = np.zeros(len(leaf), dtype=PREDICTOR_RECORD_DTYPE)
-        nodes["is_leaf"], nodes["feature_idx"], nodes["num_threshold"] = leaf, self.features, self.thresholds
-        nodes["value"] = np.where(leaf, -1 - self.children[:, 0], 0)
-        ends = np.append(self.starts[1:], len(nodes))
-        root = np.repeat(self.starts, ends - self.starts)  # of each node's tree
-        for side, place in (("left", 0), ("right", 1)):
-            nodes[side] = np.where(leaf, 0, self.children[:, place] - root)
-        for start, end in zip(self.starts, ends, strict=True):
-            yield TreePredictor(nodes[start:end], NO_CATEGORIES, NO_CATEGORIES)
+        for start, end in zip(self.starts, np.append(self.starts[1:], len(self.children)), strict=True):
+            left, right = self.children[start:end].T
+            leaf, nodes = left < 0, np.zeros(end - start, dtype=PREDICTOR_RECORD_DTYPE)
+            nodes["is_leaf"], nodes["value"] = leaf, np.where(leaf, -1 - left, 0)
+            nodes["feature_idx"], nodes["num_threshold"] = self.features[start:end], self.thresholds[start:end]
+            nodes["left"], nodes["right"] = (np.where(leaf, 0, child - start) for child in (left, right))
+            yield TreePredictor(nodes, NO_CATEGORIES, NO_CATEGORIES)
 
     def check(self, n_features: int, n_values: int) -> None:
         """Check that the arrays, which may come from a file that anyone wrote, describe trees.

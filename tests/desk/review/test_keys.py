@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
 
-from mgce.desk.review.keys import example_keys, number_text
+from mgce.desk.review.keys import example_keys, number_text, packed
 
 
 def test_keys_do_not_depend_on_the_order_or_on_labels():
     rng = np.random.default_rng(0)
-    examples = [[f"{value}", "x" * (place % 3)] for place, value in enumerate(rng.integers(0, 9, 60))]
+    examples = [packed(f"{value}", "x" * (place % 3)) for place, value in enumerate(rng.integers(0, 9, 60))]
     labels = [f"{label}" for label in rng.integers(0, 3, 60)]
     keys = example_keys(examples, labels)
     assert len(set(keys)) == 60 and any(key.endswith("-2") for key in keys)
@@ -21,7 +21,7 @@ def test_keys_do_not_depend_on_the_order_or_on_labels():
 
 def test_no_two_contents_share_a_key_by_how_they_are_joined():
     contents = [["ab", "c"], ["a", "bc"], ["abc"], ["abc", ""], [], ["1:a"], ["a", ""], ["", "a"]]
-    keys = example_keys(contents, [""] * len(contents))
+    keys = example_keys([packed(*texts) for texts in contents], [""] * len(contents))
     assert len(set(keys)) == len(keys) and not any("-" in key for key in keys)
     assert all(key.startswith("r") for key in keys)  # no spreadsheet takes one for a number
 
@@ -50,8 +50,8 @@ def test_what_differs_stays_different():
 
 
 def test_contents_that_only_rounding_makes_equal_get_keys_of_their_own():
-    exact = [["a"], ["0.30000000000000004"], ["0.3"], ["b"], ["b"]]
-    rounded = [["a"], ["0.3"], ["0.3"], ["b"], ["b"]]
+    exact = ["a", "0.30000000000000004", "0.3", "b", "b"]
+    rounded = ["a", "0.3", "0.3", "b", "b"]
     keys = example_keys(rounded, [""] * 5, lambda places: [exact[place] for place in places])
     assert len(set(keys)) == 5 and [key[-2:] == "-2" for key in keys] == [False, False, False, False, True]
     order = [2, 3, 0, 1, 4]

@@ -16,9 +16,9 @@ DIGITS = 12
 
 
 def example_keys(
-    examples: Iterable[Sequence[str]],
+    examples: Iterable[str],
     labels: Sequence[str],
-    exact: Callable[[list[int]], list[Sequence[str]]] | None = None,
+    exact: Callable[[list[int]], list[str]] | None = None,
 ) -> list[str]:
     """Return a key for each example: a hash of its content without the label; equal examples get a number appended.
 
@@ -27,12 +27,12 @@ def example_keys(
     standard form alone are not: their keys are made from the exact content.
 
     Args:
-        examples: the content of each example, as texts in standard form: see :func:`number_text`.
+        examples: the content of each example, :func:`packed`, of texts in standard form: see :func:`number_text`.
         labels: the label of each example, by which equal examples are numbered.
         exact: a function that returns the exact content of the examples at some places; None if the content is exact.
 
     Example:
-        >>> example_keys([["1.5", "a"], ["2", "a"], ["1.5", "a"]], ["no", "no", "no"])
+        >>> example_keys([packed("1.5", "a"), packed("2", "a"), packed("1.5", "a")], ["no", "no", "no"])
         ['r84164b8b6162e6ef', 'r81c435272e11e208', 'r84164b8b6162e6ef-2']
     """
     hashes = [_hash(example) for example in examples]
@@ -53,6 +53,16 @@ def example_keys(
         number = seen[hashes[place]]
         keys[place] = hashes[place] if number == 1 else f"{hashes[place]}-{number}"
     return keys
+
+
+def packed(*texts: str) -> str:
+    """Join texts, each behind its length, so that no two lists of texts become the same.
+
+    Example:
+        >>> packed("a", "bc"), packed("ab", "c")
+        ('1:a2:bc', '2:ab1:c')
+    """
+    return "".join([f"{len(text)}:{text}" for text in texts])
 
 
 def number_text(text: str) -> str:
@@ -82,7 +92,5 @@ def is_long(value: float) -> bool:
     return abs(value) >= 10**DIGITS and value.is_integer()
 
 
-def _hash(example: Sequence[str], salt: bytes = b"") -> str:
-    # Each text is preceded by its length, so that no two examples give the same bytes.
-    content = "".join(f"{len(text)}:{text}" for text in example)
+def _hash(content: str, salt: bytes = b"") -> str:
     return PREFIX + blake2b(content.encode("utf-8", "surrogatepass"), digest_size=DIGEST, salt=salt).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.notes import held_out_together, without_label
 from mgce.desk.files.table_files import require_column
 from mgce.desk.files.tables import make_table
-from mgce.desk.review.keys import DIGITS, example_keys, is_long, number_text
+from mgce.desk.review.keys import DIGITS, example_keys, is_long, number_text, packed
 from mgce.desk.tables.model import row_prints
 
 IntArray = NDArray[np.int64]
@@ -313,15 +313,16 @@ def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[st
     else:
         names, is_named = sorted(name for name in frame.columns if name != target), True
 
-    plain = [spreadsheet_text(name) for name in names]
+    before = [packed(spreadsheet_text(name)) if is_named else "" for name in names]
 
-    def content(table: pd.DataFrame, *, exact: bool = False) -> Iterator[Sequence[str]]:
+    def content(table: pd.DataFrame, *, exact: bool = False) -> Iterator[str]:
         for first in range(0, len(table), CHUNK_ROWS):
             some = table.iloc[first : first + CHUNK_ROWS]
-            columns = [_texts(some[name], exact=exact) for name in names]
-            for row in zip(*columns, strict=True) if columns else [()] * len(some):
-                named = (part for name, text in zip(plain, row, strict=True) if text for part in (name, text))
-                yield [*named] if is_named else row
+            columns = []
+            for start, name in zip(before, names, strict=True):
+                texts = _texts(some[name], exact=exact)
+                columns.append([f"{start}{len(text)}:{text}" if text or not is_named else "" for text in texts])
+            yield from map("".join, zip(*columns, strict=True)) if columns else [""] * len(some)
 
     return example_keys(content(frame), labels, lambda places: [*content(frame.iloc[places], exact=True)])
 
@@ -333,6 +334,8 @@ def _texts(column: pd.Series[Any], *, exact: bool = False) -> list[str]:
         column: the cells.
         exact: whether different cells have different texts; otherwise texts are in standard form.
     """
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind == "f" and not exact and _are_short(column):
+        return ["" if number != number else f"{number:.{DIGITS}g}" for number in column.tolist()]
     cells = cells_of(column)
     if column.dtype.kind in "iuf":
         form = _exact_number if exact else _number
@@ -341,6 +344,11 @@ def _texts(column: pd.Series[Any], *, exact: bool = False) -> list[str]:
     texts = (spreadsheet_text(str(cell).removesuffix(" 00:00:00")) for cell in cells)
     whole = (text if exact else number_text(text) for text in texts)
     return [text if there else "" for text, there in zip(whole, column.notna(), strict=True)]
+
+
+def _are_short(numbers: pd.Series[Any]) -> bool:
+    """Return whether :func:`mgce.desk.review.keys.is_long` is false of all numbers, by their size alone."""
+    return not bool((numbers.abs() >= 10**DIGITS).any())
 
 
 def _number(number: float) -> str:
