@@ -70,7 +70,8 @@ def test_no_label_is_judged_by_a_model_that_has_learnt_it(tmp_path):
     assert abs(one["p_given"] - (1 - other["p_given"])) < 0.25  # a model that had learnt the label would follow it
 
 
-def test_what_few_rows_have_is_said_and_not_lost(tmp_path):
+def test_what_few_rows_have_is_said_and_not_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr("mgce.desk.streams.fit.LEARNT", 150)  # so that two of the three chunks are learnt
     n = 300
     frame, _ = moons(n)
     frame.loc[n - 2 :, "label"] = "rare"  # a class that only the last part has
@@ -78,8 +79,11 @@ def test_what_few_rows_have_is_said_and_not_lost(tmp_path):
     frame.loc[:99, "y"] = np.nan  # the first row group has no value
     frame.loc[3, "label"] = None
     frame = pd.concat([frame, frame[100:104]], ignore_index=True)
-    fit, found = in_chunks(tmp_path, frame, 2, row_groups=100)
+    fit, found = in_chunks(tmp_path, frame, 3, row_groups=100)
     notes = " ".join(fit.notes)
+    assert "The model in the file is of the first 2." in notes
+    sizes = [len(pd.read_parquet(part)) for part in sorted((tmp_path / "suspects").iterdir())]
+    assert sum(sizes[:2]) - 4 <= len(fit.model.trained_rows) <= sum(sizes[:2])  # four are copies
     assert "1 row has no label" in notes or "without a label" in notes
     assert "with labels too rare for the first chunk" in notes
     assert len(found) == len(frame) - 3

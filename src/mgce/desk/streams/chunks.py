@@ -85,13 +85,14 @@ class Chunks:
     folder: Path
     n: int
     by: tuple[str, ...]  # columns by whose content rows are divided: rows that are equal in them stay together
+    rows: int  # of the table
 
     @classmethod
     def of(cls, folder: Path, n: int, parts: Parts, split: Split) -> Chunks:
         """Describe the chunks of a table, of which no file is written yet."""
         left_out = (split.target, *split.unlearnt)
         by = (split.groups,) if split.groups else tuple(name for name in parts.schema.names if name not in left_out)
-        return cls(folder, n, by)
+        return cls(folder, n, by, parts.rows)
 
     def scatter(self, numbered: tuple[int, Unit]) -> None:
         """Write the rows of one unit of the table into files, one for each chunk; the same unit replaces its files."""

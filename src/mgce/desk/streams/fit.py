@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass, replace
 from functools import partial, reduce
@@ -30,7 +31,7 @@ from mgce.desk.streams.workers import Each
 from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, estimator, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
-from mgce.desk.tables.learning import Counts, learn_all
+from mgce.desk.tables.learning import Counts, as_learnt, learn_all
 from mgce.desk.tables.listing import Listing, own_columns
 from mgce.desk.tables.model import TableModel, row_prints
 from mgce.desk.tables.rows import Rows, order_of, row_keys
@@ -40,6 +41,9 @@ from mgce.labels.share import NoiseShare, bounded_share
 
 LISTED = 10_000  # rows in the file of suspects for people: weeks of looking
 DRAWN = 1_000  # rows of a random order there: a day of looking, of which half are rows held out
+# Rows that are learnt; all are judged. On made tables in chunks of 10,000 rows, models of 1, 2, 4, 8 and 16 chunks
+# ranked wrong labels of other rows with an average precision of 0.901, 0.910, 0.915, 0.915 and 0.916.
+LEARNT = 400_000
 IN_CHUNKS = (AUTO, "forest", "linear")  # models that learn chunk by chunk
 OF_ROWS = ("target", "probs", "wrong", "suggestion", "is_issue", "is_distinct", "rank")  # what is judged of each row
 ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that all models have the same classes
@@ -126,15 +130,21 @@ class Work:
         found: Pilot = joblib.load(self.file("pilot"))
         return found
 
+    @property
+    def learnt(self) -> range:
+        """The chunks that are learnt."""
+        n = self.chunks.n
+        return range(min(n, max(2, math.ceil(n * LEARNT / self.chunks.rows))))
+
     def begin(self, chunk: int) -> None:
         """Choose, measure and certify the model on one chunk, as on a table of its own."""
         frame, places = self.chunks.frame(chunk)
-        found = run(frame, self.plan, jobs=self.jobs)
+        found = run(frame, self.plan, jobs=self.jobs, again=as_learnt)
         draws = found.listing.draws
         some = draws.number <= DRAWN
         at = places[found.row_names.index.to_numpy()[some]]
         drawn = pd.DataFrame({"number": draws.number[some], "probability": draws.probability[some]}, index=at)
-        fitted = {found.choice.name: found.model.pipeline[-1], found.judge.name: found.judge.fitted}
+        fitted = {found.choice.name: found.choice.fitted, found.judge.name: found.judge.fitted}
         models = {name: _without_trees(one) for name, one in fitted.items()}
         steps = [found.model.pipeline.steps[0], ("classifier", models[found.choice.name])]
         model = replace(found.model, pipeline=Pipeline(steps), trained_rows=found.model.trained_rows[:0])
@@ -144,88 +154,95 @@ class Work:
 
     def learn(self, chunk: int) -> None:
         """Fit the models of a chunk."""
-        pilot, n = self.pilot, self.chunks.n
-        frame, _ = self.chunks.frame(chunk)
-        rows = labelled_rows(frame, pilot)[0]
+        pilot, n = self.pilot, len(self.learnt)
+        every = labelled_rows(self.chunks.frame(chunk)[0], pilot)
         with one_blas_thread(), one_torch_thread():
-            X = pilot.model.pipeline[:-1].transform(rows.selected.iloc[rows.train])
-            X, rows, n_rows = _with_all_classes(X, rows)
+            X = pilot.model.pipeline[:-1].transform(every.selected.iloc[every.train])
+            X, rows, n_rows = _with_all_classes(X, every)
             fitted, judge = learn_all(pilot.name, X, rows, self.plan, partial(pilot.made, n=n, jobs=self.jobs))
-        self.save(f"unlearnt-{chunk}", unlearnt(judge.fitted)[:n_rows].astype(np.float32))
+        probs = unlearnt(judge.fitted)[:n_rows].astype(np.float32)
+        self.save(f"unlearnt-{chunk}", (probs, every.train, every.first))
+        self.save(f"prints-{chunk}", row_prints(rows.selected.iloc[:n_rows], rows.labels.iloc[:n_rows]))
         kept = {name: _merged(pilot, name, [one], n) for name, one in ((pilot.name, fitted), judge)}
         self.save(f"models-{chunk}", kept)
-        self.save(f"prints-{chunk}", row_prints(rows.selected.iloc[:n_rows], rows.labels.iloc[:n_rows]))
 
     def models(self, name: str, but: int | None = None) -> Any:
-        """Return one model of all chunks, or of all but one."""
-        each = [joblib.load(self.file(f"models-{one}"))[name] for one in range(self.chunks.n) if one != but]
-        return _merged(self.pilot, name, each, self.chunks.n)
+        """Return one model of all chunks that are learnt, or of all but one."""
+        each = [joblib.load(self.file(f"models-{one}"))[name] for one in self.learnt if one != but]
+        return _merged(self.pilot, name, each, len(self.learnt))
 
     def judge(self, chunk: int) -> None:
         """Judge the labels of a chunk by the models of the others, and by what its own said before it learnt a row."""
         pilot, n = self.pilot, self.chunks.n
         frame, places = self.chunks.frame(chunk)
-        rows, left_out, notes = labelled_rows(frame, pilot)
-        places = places[rows.frame.index]
+        own, *copies = joblib.load(self.file(f"unlearnt-{chunk}")) if chunk in self.learnt else (None,)
+        rows = labelled_rows(frame, pilot, *copies)
         source = next(name for name in (HEAD, CORRECTION) if name in pilot.models)
-        model = self.models(source, but=chunk)
-        matrix = model.transition_ if source == CORRECTION else np.eye(len(rows.classes))
         with one_blas_thread(), one_torch_thread():
             X = pilot.model.pipeline[:-1].transform(rows.selected)
+            model, of_own = self.models(source, but=chunk), 0.0 if own is None else 1 / len(self.learnt)
+            matrix = model.transition_ if source == CORRECTION else np.eye(len(rows.classes))
             probs = np.empty((len(X), len(rows.classes)))
-            probs[rows.train] = joblib.load(self.file(f"unlearnt-{chunk}")) / n
-            probs[rows.train] += model.predict_proba(X[rows.train]) @ matrix * (1 - 1 / n)
+            probs[rows.train] = model.predict_proba(X[rows.train]) @ matrix * (1 - of_own)
+            probs[rows.train] += 0 if own is None else own * of_own
             judged = doubtful_labels(
                 probs[rows.first], rows.target, classes=rows.classes, first=rows.first, X=X, source=source
             )
-        keys = row_keys(rows.frame, self.plan.target)
-        ids = self.plan.id
-        names = rows.names if ids else pd.Series((places + 1).astype(str), index=rows.names.index, name="row")
-        place = pd.Index(pilot.draws.index).get_indexer(places)
-        number = np.where(place < 0, DRAWN + 1 + np.arange(len(places)), pilot.draws["number"].to_numpy()[place])
-        chance = np.where(place < 0, 0.0, pilot.draws["probability"].to_numpy()[place])
-        others = [
-            name
-            for name in frame.columns
-            if name not in (self.plan.target, ids, *(rows.columns.kinds if rows.columns.width else ()))
-        ]
-        listing = Listing(rows.frame[others], keys, None, Draws(number, chance), {}, self.plan.target)
+        names, listing = self._listing(rows, places[rows.frame.index], pilot)
         table = pd.DataFrame(own_columns(judged, names, listing)).iloc[judged.order]
         table.columns = [*table.columns[:NAME], own_name(str(names.name)), *table.columns[NAME + 1 :]]
         table.astype({"line": "str"}).to_parquet(self.out / f"part-{chunk:05}.parquet", index=False)
-        distinct = judged.is_distinct
+        distinct, empty = judged.is_distinct, int(pilot.model.columns.labels(frame).isna().sum())
+        notes = *unlike_their_column(rows.frame, rows.selected, rows.columns.kinds), *pilot.model.unseen(rows.selected)
         self.save(
             f"judged-{chunk}",
             Judged(
                 *_listed(judged, names, listing),
                 Counts.of(judged),
                 int((judged.probs.argmax(1) != judged.target)[distinct].sum()),
-                int((~distinct).sum()),
+                rows.n_copies,
                 {name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
-                left_out,
+                np.array([empty, len(frame) - len(rows.frame) - empty]),
                 {_about(note): f"In chunk {chunk + 1} of {n}: {note[0].lower()}{note[1:]}" for note in notes},
             ),
         )
 
+    def _listing(self, rows: Rows, places: NDArray[np.int64], pilot: Pilot) -> tuple[pd.Series[Any], Listing]:
+        """Return the names of rows, by their numbers in the table from 0, and what is listed of them."""
+        place = pd.Index(pilot.draws.index).get_indexer(places)
+        number = np.where(place < 0, DRAWN + 1 + np.arange(len(places)), pilot.draws["number"].to_numpy()[place])
+        chance = np.where(place < 0, 0.0, pilot.draws["probability"].to_numpy()[place])
+        names = pd.Series((places + 1).astype(str), index=rows.names.index, name="row")
+        target, vectors = self.plan.target, rows.columns.kinds if rows.columns.width else ()
+        others = [name for name in rows.frame.columns if name not in (target, self.plan.id, *vectors)]
+        listing = Listing(rows.frame[others], row_keys(rows.frame, target), None, Draws(number, chance), {}, target)
+        return rows.names if self.plan.id else names, listing
 
-def labelled_rows(frame: pd.DataFrame, pilot: Pilot) -> tuple[Rows, NDArray[np.int64], list[str]]:
+
+def labelled_rows(
+    frame: pd.DataFrame, pilot: Pilot, train: NDArray[np.int64] | None = None, first: NDArray[np.int64] | None = None
+) -> Rows:
     """Return the rows of a chunk whose label is one of the classes, all of them to learn from.
 
-    Also return how many have no label, and how many another one; and notes on cells that do not fit their column.
+    Args:
+        frame: the chunk.
+        pilot: what the first chunk decided.
+        train: the distinct rows; None to look for copies.
+        first: for each row, the one that stands for its copies.
     """
     columns, classes = pilot.model.columns, pilot.model.classes.astype(str)
     all_labels = columns.labels(frame)
     known = all_labels.isin(classes).to_numpy()
     kept, labels = frame[known], all_labels[known]
     selected = columns.select(kept)
-    others = kept[[name for name in dict.fromkeys(pilot.plan.unlearnt) if name in kept.columns]]
-    order = order_of(selected, labels, others)
-    same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
-    first_in_order = np.unique(same, return_index=True)[1][same]
-    first = order[first_in_order][np.argsort(order)]
-    distinct = order[first_in_order == np.arange(len(order))]
-    none = np.zeros(0, dtype=np.int64)
-    rows = Rows(
+    if train is None or first is None:
+        others = kept[[name for name in dict.fromkeys(pilot.plan.unlearnt) if name in kept.columns]]
+        order = order_of(selected, labels, others)
+        same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
+        first_in_order = np.unique(same, return_index=True)[1][same]
+        first = order[first_in_order][np.argsort(order)]
+        train = order[first_in_order == np.arange(len(order))]
+    return Rows(
         frame=kept,
         columns=columns,
         selected=selected,
@@ -233,18 +250,15 @@ def labelled_rows(frame: pd.DataFrame, pilot: Pilot) -> tuple[Rows, NDArray[np.i
         target=np.searchsorted(classes, labels.to_numpy(dtype=str)).astype(np.int64),
         classes=classes,
         names=columns.row_names(frame)[known],
-        train=distinct,
-        held_out=none,
+        train=train,
+        held_out=train[:0],
         first=first,
-        n_copies=len(kept) - len(distinct),
+        n_copies=len(kept) - len(train),
         groups=None,
         unknown=selected.iloc[:0],
         unknown_groups=None,
         notes=[],
     )
-    empty = int(all_labels.isna().sum())
-    notes = [*unlike_their_column(kept, selected, columns.kinds), *pilot.model.unseen(selected)]
-    return rows, np.array([empty, int((~known).sum()) - empty]), notes
 
 
 def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = None) -> TableFit:
@@ -275,7 +289,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
     steps: list[tuple[str, Callable[[Any], Any], Iterable[Any]]] = [
         ("Dividing the rows", work.chunks.scatter, enumerate(parts.units)),
         ("Choosing on the first chunk", work.begin, [0]),
-        ("Learning all chunks", work.learn, chunks),
+        ("Learning the chunks", work.learn, work.learnt),
         ("Judging all labels", work.judge, chunks),
     ]
     for number, (what, function, arguments) in enumerate(steps, 1):
@@ -291,7 +305,7 @@ def _whole(work: Work, parts: Parts) -> TableFit:
     first: TableFit = joblib.load(work.file("fit"))
     ours: Judged = joblib.load(work.file("judged-0"))
     found = reduce(add, (joblib.load(work.file(f"judged-{chunk}")) for chunk in chunks[1:]), ours)
-    prints = np.sort(np.concatenate([joblib.load(work.file(f"prints-{chunk}")) for chunk in chunks]))
+    prints = np.sort(np.concatenate([joblib.load(work.file(f"prints-{chunk}")) for chunk in work.learnt]))
     steps = [pilot.model.pipeline.steps[0], ("classifier", work.models(pilot.name))]
     share = bounded_share(found.differing, int(found.counts.rows.sum()))
     draws, later = found.listing.draws, found.listing.draws.number > DRAWN
@@ -312,7 +326,7 @@ def _whole(work: Work, parts: Parts) -> TableFit:
             parts.path.name, parts.rows, len(parts.schema.names), source=parts.source, sentences=tuple(parts.notes)
         ),
         notes=[
-            *_on_chunks(len(chunks), first, share, found.left_out.tolist()),
+            *_on_chunks(work, first, share, found.left_out.tolist()),
             *found.notes.values(),
             *(f"In the first chunk, {note}" if note[0].isdigit() else note for note in others),
             *parts.notes,
@@ -320,14 +334,16 @@ def _whole(work: Work, parts: Parts) -> TableFit:
     )
 
 
-def _on_chunks(n: int, first: TableFit, share: NoiseShare, left: list[int]) -> list[str]:
+def _on_chunks(work: Work, first: TableFit, share: NoiseShare, left: list[int]) -> list[str]:
     """Say how the table was divided, what more rows gave, and which rows were left out."""
+    n, learnt = work.chunks.n, len(work.learnt)
+    rows = share.n / n * (learnt - learnt / n)  # that were learnt by who judges a row, in the mean
     return [
         f"The rows were divided into {n:,} chunks by their content. The figures and the bound are of the first chunk. "
-        "The model in the file is of all of them.",
+        f"The model in the file is of {'all of them' if learnt == n else f'the first {learnt:,}'}.",
         "What more rows give: of labels that it had not learnt, the model predicts "
         f"{first.quality['accuracy']:.1%} if it learns {first.n_train:,} rows, and {1 - share.disagreement:.1%} if it "
-        f"learns {round(share.n * (n - 1) / n):,}.",
+        f"learns {round(rows):,}.",
         *without_label(left[0]),
         *([f"{left[1]:,} rows were left out, with labels too rare for the first chunk."] if left[1] else []),
     ]

@@ -26,7 +26,7 @@ from mgce.desk.tables.checked import Checked, Findings, findings
 from mgce.desk.tables.choice import Choice
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.held_out import HeldOut, Measures, certified, check_certifiable, measure, prediction_sets, quality
-from mgce.desk.tables.learning import Counts, Judge, learn, models_of, refit
+from mgce.desk.tables.learning import Counts, Judge, Judged, Learnt, learn, models_of, refit
 from mgce.desk.tables.listing import Listing
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.rows import Rows, split_rows
@@ -125,6 +125,7 @@ def run(
     on_step: OnStep | None = None,
     jobs: int = 1,
     about: About | None = None,
+    again: Callable[[Learnt, Rows, FitPlan, int], Judged] = refit,
 ) -> TableFit:
     """Choose and fit a model on the training rows, certify and measure it on held-out rows, and judge all labels.
 
@@ -137,6 +138,7 @@ def run(
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
         about: what is known of the table beside its cells.
+        again: how the chosen model becomes the one to use, and all labels are judged.
 
     Raises:
         TypeError: if `frame` is no table.
@@ -169,7 +171,7 @@ def run(
     sets = None if in_use else prediction_sets(held_out, rows, plan)  # which need exchangeable rows
     with one_blas_thread(), one_torch_thread():
         on_fit("Fitting to all rows, and judging their labels")
-        model, judgement, judge = refit(choice, learnt_from, plan, jobs)
+        model, judgement, judge = again(learnt, learnt_from, plan, jobs)
         model = replace(model, sets=sets, encoder=about.encoder)
     on_rows = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, on_rows)

@@ -102,6 +102,9 @@ class Judge(NamedTuple):
     fitted: Any
 
 
+Judged = tuple[TableModel, DoubtfulLabels, Judge]  # the model to use, the judgement of all labels, and who judged
+
+
 def models_of(rows: Rows, plan: FitPlan, jobs: int) -> list[tuple[str, Any]]:
     """Return the names and unfitted estimators to choose among.
 
@@ -158,17 +161,26 @@ def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan:
     ]
 
 
-def refit(choice: Choice, rows: Rows, plan: FitPlan, jobs: int) -> tuple[TableModel, DoubtfulLabels, Judge]:
+def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
     """Return the chosen model fitted to all distinct rows, the judgement of the labels of all rows, and who judged."""
-    distinct = rows.distinct
+    distinct, name = rows.distinct, learnt.choice.name
     selected = rows.selected.iloc[distinct]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
     X = transformer.transform(rows.selected)
     made = partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
-    fitted, judge = learn_all(choice.name, X[distinct], rows, plan, made)
-    model = _model(rows, transformer, replace(choice, fitted=fitted), distinct, plan)
+    fitted, judge = learn_all(name, X[distinct], rows, plan, made)
+    model = _model(rows, transformer, replace(learnt.choice, fitted=fitted), distinct, plan)
     judged = judge_labels(judge.fitted, judge.name, X, rows.target, distinct, rows.first)
     return replace(model, n_measured=len(rows.train)), judged, judge
+
+
+def as_learnt(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
+    """Return what :func:`refit` does, of the model of the training rows, which learns no further ones."""
+    X, train = learnt.model.pipeline[:-1].transform(rows.selected), rows.train
+    alone, made = replace(rows, held_out=train[:0]), partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
+    judge = _judge(learnt.choice.name, learnt.choice.fitted, X[train], alone, plan, made)
+    judged = judge_labels(judge.fitted, judge.name, X, rows.target, train, rows.first)
+    return replace(learnt.model, n_measured=len(train)), judged, judge
 
 
 def learn_all(name: str, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Callable[[str], Any]) -> tuple[Any, Judge]:
@@ -183,11 +195,16 @@ def learn_all(name: str, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Calla
     """
     labels, weight = rows.classes[rows.target[rows.distinct]], _weight(rows, rows.distinct, plan)
     fitted = made(name).fit(X, labels, **({} if weight is None else {"sample_weight": weight}))
+    return fitted, _judge(name, fitted, X, rows, plan, made)
+
+
+def _judge(name: str, fitted: Any, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Callable[[str], Any]) -> Judge:
+    """Return who judges the distinct rows, with features X: the model that was fitted to them, or another one."""
     # For the balanced metric, rows have weights by which rare labels seem right.
     if name in CORRECTING and plan.metric != "balanced":
-        return fitted, Judge(name, fitted)
+        return Judge(name, fitted)
     source = HEAD if name == HEAD else CORRECTION
-    return fitted, Judge(source, made(source).fit(X, labels, rows.weight(rows.distinct)))
+    return Judge(source, made(source).fit(X, rows.classes[rows.target[rows.distinct]], rows.weight(rows.distinct)))
 
 
 def _weight(rows: Rows, some: IntArray, plan: FitPlan) -> NDArray[np.float64] | None:
