@@ -51,6 +51,9 @@ def test_heads_of_the_same_directions_become_their_mean():
         each = [model.coefs_[[*model.head_].index(name)] for model in models if name in model.head_]
         np.testing.assert_allclose(one.coefs_[place], np.mean(each, 0), rtol=1e-5)
     assert len({model.center_.tobytes() for model in models}) == 1
+    tried = [[*zip(model.cv_results_["head"], model.cv_results_["l2"], strict=True)] for model in models]
+    assert [name for name, _ in tried[0]] == ["logistic", "robust", "forward"]  # the penalties that the first one chose
+    assert tried[0] == tried[1] == tried[2]
 
 
 def test_margins_of_linear_models_become_their_mean():

@@ -57,10 +57,12 @@ class Search:
     Attributes:
         space: the training rows in coordinates.
         results: the columns of `cv_results_`.
+        known: the penalties of heads that others have chosen, by the name of the head: no other one is tried.
     """
 
     def __init__(self, space: Coordinates, target: IntArray, weight: SingleArray, fold: IntArray, k: int) -> None:
         self.space, self._target, self._weight, self._fold, self._k = space, target, weight, fold, k
+        self.known: dict[str, float] = {}
         self.results: dict[str, list[Any]] = {"head": [], "l2": [], "accuracy": []}
         self._folds = [(part, others) for part, others in folds_of(fold) if part.size]
 
@@ -97,7 +99,7 @@ class Search:
                 column.append(value)
             return accuracy, (l2, probs, heads)
 
-        return most_predicted(map(tried, penalties), PATIENCE)
+        return most_predicted(map(tried, [self.known[name]] if name in self.known else penalties), PATIENCE)
 
     def out_of_fold(
         self, make: Callable[[IntArray], Callable[[Tensor], Tensor]], l2: float, starts: list[SingleArray]
@@ -280,26 +282,32 @@ class MGCEEmbeddingClassifier(RobustClassifier):
             directions, z = fitted_directions(rows, single) if follows is None else follows._directed(rows)
             space = coordinates(z, single)
             del rows, z  # of them the search needs nothing, and it takes the most time
-            oof = self._search(directions, space, target, single)
+            fold = folds(target, self.cv, check_random_state(self.random_state))
+            search = Search(space, target, single, fold, self.classes_.size)
+            search.known = {} if follows is None else follows._penalties()
+            oof = self._searched(search, directions, target)
         self.oof_proba_ = np.full((len(index), self.classes_.size), np.nan)
         self.oof_proba_[order[kept]] = oof
         return self
 
-    def _search(self, directions: Directions, space: Coordinates, target: IntArray, weight: SingleArray) -> FloatArray:
-        """Choose and fit the heads to rows in coordinates; return the probabilities out of fold."""
-        fold = folds(target, self.cv, check_random_state(self.random_state))
-        search = Search(space, target, weight, fold, self.classes_.size)
+    def _searched(self, search: Search, directions: Directions, target: IntArray) -> FloatArray:
+        """Choose and fit the heads; return the probabilities out of fold."""
         heads, oof, self.noise_matrix_ = fitted_heads(search, target)
         self.beta_ = float("inf")
         self.head_ = {name: l2 for name, (l2, _) in heads.items()}
         self.cv_results_ = {name: np.array(values) for name, values in search.results.items()}
         solved = np.stack([head for _, head in heads.values()])  # (M, r + 1, k)
-        self.coefs_ = np.stack([(space.axes @ head[:-1]).T for head in solved])
+        self.coefs_ = np.stack([(search.space.axes @ head[:-1]).T for head in solved])
         self.intercepts_ = np.ascontiguousarray(solved[:, -1])
         self.rooted_ = directions.rooted
         for name in ("means", "scales", "center"):
             setattr(self, f"{name}_", getattr(directions, name).numpy().astype(np.float32))
         return oof
+
+    def _penalties(self) -> dict[str, float]:
+        """Return the penalty that each head was given by its accuracy on noisy folds."""
+        head, l2, accuracy = (self.cv_results_[name] for name in ("head", "l2", "accuracy"))
+        return {str(name): float(l2[head == name][accuracy[head == name].argmax()]) for name in np.unique(head)}
 
     def _directions(self) -> Directions:
         return Directions(self.rooted_, self.means_, self.scales_, self.center_)
