@@ -1,0 +1,149 @@
+"""How a fit in chunks differs from one in memory, and what two workers do beside two independent processes.
+
+`python -m mgce_lab.studies.chunk_checks agreement` fits to 20,000 made rows in memory with several seeds, and in 2 and
+4 chunks, and counts how many of the first suspects are the same. `workers` learns and judges eight chunks by the two
+workers of a Dask cluster, and by two processes that know nothing of one another, in turn. `page` writes the tables of
+docs/large-tables.md. Results are lines in `results/growth/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import average_precision_score
+
+from mgce._machine import describe
+from mgce.desk.files.parts import Parts
+from mgce.desk.streams.chunks import Chunks
+from mgce.desk.streams.fit import Work, fit_in_chunks
+from mgce.desk.streams.workers import workers
+from mgce.desk.tables.choice import CORRECTION, Choice
+from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.learning import Learnt, refit
+from mgce.desk.tables.rows import split_rows
+from mgce_lab.engine.lines import Lines
+from mgce_lab.engine.markdown import table, write_between
+from mgce_lab.studies.growth import CLASSES, PAGE, made
+
+RESULTS = Path("results/growth")
+ROWS, COLUMNS = 20_000, 20
+FIRST = (100, 1_000)  # suspects that are compared
+SEEDS = (0, 1, 2)
+N_CHUNKS = (2, 4)
+PAIR_CHUNKS, PAIRS = 8, 3  # chunks of the table of ROWS rows for two workers, and how often both ways are measured
+BEGIN, END = "<!-- agreement -->\n", "<!-- /agreement -->"
+
+
+def main() -> None:
+    """Measure, or write the page."""
+    parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.chunk_checks", description=__doc__)
+    parser.add_argument("what", choices=["agreement", "workers", "page"])
+    {"agreement": agreement, "workers": pairs, "page": page}[parser.parse_args().what]()
+
+
+def agreement() -> None:
+    """Compare the first suspects of each fit with those of the fit in memory with the first seed."""
+    lines = Lines(RESULTS / "agreement.jsonl", "chunks", "seed")
+    frame, right = made(np.random.default_rng(0), ROWS, COLUMNS)
+    wrong = frame["label"].to_numpy() != CLASSES[right]
+    first: pd.Series[Any] | None = None
+    for n, seed in [*((1, seed) for seed in SEEDS), *((n, seed) for n in N_CHUNKS for seed in SEEDS[:2])]:
+        if first is not None and {"chunks": n, "seed": seed} in lines:
+            continue
+        start = time.process_time()
+        doubt = in_memory(frame, seed) if n == 1 else in_chunks(frame, n, seed)
+        seconds = time.process_time() - start
+        first = doubt if first is None else first
+        same = {f"first_{m}": len({*doubt.index[:m]} & {*first.index[:m]}) / m for m in FIRST}
+        ap = float(average_precision_score(wrong[doubt.index], doubt))
+        if {"chunks": n, "seed": seed} not in lines:
+            lines.add({"chunks": n, "seed": seed, **same, "ap": round(ap, 4), "processor_seconds": round(seconds)})
+
+
+def in_memory(frame: pd.DataFrame, seed: int) -> pd.Series[Any]:
+    """Return how probably each label is wrong by the number of its row, the most suspect first."""
+    plan = FitPlan("label", seed=seed)
+    learnt: Any = Learnt(None, Choice(CORRECTION, None, []), [])  # type: ignore[arg-type]  # no model is needed
+    judged = refit(learnt, split_rows(frame, plan), plan, 1)[1]
+    return pd.Series(judged.wrong[judged.order], index=judged.order)
+
+
+def in_chunks(frame: pd.DataFrame, n: int, seed: int) -> pd.Series[Any]:
+    """Return the same by a fit in n chunks."""
+    with begun(frame, n, seed) as (parts, work), workers(None) as each:
+        fit = fit_in_chunks(parts, work, each)
+        listed = fit.row_names.iloc[fit.judgement.order].astype(int).to_numpy() - 1
+        found = pd.concat([pd.read_parquet(part) for part in sorted(work.out.iterdir())])
+    doubt = pd.Series((found["p_wrong"] - found["p_given"] / 1000).to_numpy(), index=found["row"].astype(int) - 1)
+    others = doubt.drop(listed).sort_values(ascending=False)
+    return pd.concat([doubt[listed], others])
+
+
+@contextmanager
+def begun(frame: pd.DataFrame, n: int, seed: int = 0) -> Iterator[tuple[Parts, Work]]:
+    """Yield a table in parts, and the work on its n chunks, in a folder that is removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("chunks", "suspects"):
+            Path(folder, name).mkdir()
+        frame.to_parquet(Path(folder, "table.parquet"), row_group_size=-(-len(frame) // 4))
+        parts, plan = Parts.of(Path(folder, "table.parquet")), FitPlan("label", seed=seed)
+        chunks = Chunks.of(Path(folder, "chunks"), n, parts, plan)
+        yield parts, Work(chunks, plan, 1, Path(folder, "suspects"))
+
+
+def pairs() -> None:
+    """Measure how long two workers, and two independent processes, take to learn and to judge all chunks."""
+    distributed: Any = __import__("distributed")
+    lines = Lines(RESULTS / "workers.jsonl", "pair")
+    context, every = get_context("spawn"), range(PAIR_CHUNKS)
+    with begun(made(np.random.default_rng(0), ROWS, COLUMNS)[0], PAIR_CHUNKS) as (parts, work):
+        for one in enumerate(parts.units):
+            work.chunks.scatter(one)
+        work.begin(0)
+        with (
+            distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=None) as cluster,
+            context.Pool(2) as pool,
+        ):
+            for pair in range(-1, PAIRS):  # the first one imports libraries, and does not count
+                seconds = {}
+                with workers(cluster.scheduler_address) as each:
+                    for function in (work.learn, work.judge):
+                        start = time.monotonic()
+                        each(function, every)
+                        seconds[f"workers_{function.__name__}"] = time.monotonic() - start
+                for function in (work.learn, work.judge):
+                    start = time.monotonic()
+                    pool.map(function, every, chunksize=PAIR_CHUNKS // 2)
+                    seconds[f"processes_{function.__name__}"] = time.monotonic() - start
+                rounded = {name: round(value, 1) for name, value in seconds.items()}
+                if pair >= 0:
+                    lines.add({"pair": pair, **rounded, "machine": describe()}, unseen=["machine"])
+
+
+def page() -> None:
+    """Write the table of agreement."""
+    records = Lines(RESULTS / "agreement.jsonl").read()[1:]  # the first is what all others are compared with
+    rows = [
+        [
+            "all" if one["chunks"] == 1 else str(one["chunks"]),
+            str(one["seed"]),
+            *(f"{one[f'first_{m}']:.0%}" for m in FIRST),
+            f"{one['ap']:.3f}",
+        ]
+        for one in records
+    ]
+    head = ["chunks", "seed", *(f"of the first {m:,}" for m in FIRST), "AP of suspects"]
+    write_between(PAGE, BEGIN, table(head, rows) + "\n", END)
+
+
+if __name__ == "__main__":
+    main()
