@@ -139,3 +139,12 @@ def test_what_does_not_fit_is_refused(options, message):
         clean_labels([0.1, 0.2], {}, **options)
     with pytest.raises(ValueError, match="`doubt` to be of shape"):
         clean_labels([[0.1]], {})
+
+
+@pytest.mark.parametrize("sampled", [0.2, 0.25, 0.3, 0.35, 0.4])
+def test_rows_are_kept_up_to_as_many_wrong_proposals_of_the_sample_as_the_binomial_allows(sampled):
+    then, found = cleaned(np.random.default_rng(0), np.arange(300), np.ones(300, bool), at_most=0.1, sampled=sampled)
+    k = max(j for j in range(300) if stats.binom.cdf(j, 30 + j + 1, sampled) <= DELTA)
+    end = sorted(found)[k]
+    assert then.wrong_left == 30
+    assert then.kept.tolist() == [row < end and row not in found for row in range(300)]
