@@ -128,6 +128,7 @@ class _Contexts:
     def __init__(self, coverage: Any) -> None:
         self.coverage = coverage
         self.tests: dict[str, dict[str, Any]] = {}
+        self.now = ""  # the test that runs
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         for item in items:
@@ -135,6 +136,7 @@ class _Contexts:
             self.tests[item.nodeid] = {"seconds": 0.0, "slow": slow, "passed": True}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.now = nodeid
         self.coverage.switch_context(nodeid)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -148,7 +150,7 @@ class _Contexts:
             return
         self.coverage.switch_context(nodeid.partition("::")[0])
         yield
-        self.coverage.switch_context(nodeid)
+        self.coverage.switch_context(self.now)
 
     def hooks(self) -> Any:
         import pytest
