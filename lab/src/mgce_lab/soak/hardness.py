@@ -119,11 +119,8 @@ def _figures(one: Results) -> str:
 
 
 def _mutants(after: Results, before: Results) -> list[str]:
-    rows = []
-    for room, one in after["rooms"].items():
-        then = before.get("rooms", {}).get(room)
-        by = " (by the quick tests alone)" if one.get("tier") == "quick" else ""
-        rows.append([f"{room}{by}", _noticed(then), _noticed(one)])
+    then, now = before.get("rooms", {}), after["rooms"]
+    rows = [[room, _noticed(then.get(room)), _noticed(now.get(room))] for room in {**now, **then}]
     return [
         "## Tests that notice",
         _joined(MUTANTS),
@@ -138,7 +135,8 @@ def _noticed(one: Results | None) -> str:
         return "not tried"
     low, high = one["interval"]
     share = _percent(one["caught"], one["tried"])
-    return f"{one['caught']} of {one['tried']}: {share} ({100 * low:.0f} to {100 * high:.0f})"
+    by = " by the quick tests alone" if one.get("tier") == "quick" else ""
+    return f"{one['caught']} of {one['tried']}: {share} ({100 * low:.0f} to {100 * high:.0f}){by}"
 
 
 def _drawn(results: Results) -> list[int]:
