@@ -147,3 +147,12 @@ def test_some_of_the_rows_are_a_whole_file_again(written, tmp_path):
     some.write_bytes(some_suspects(path, {"r1", "r4"}))
     assert [one.key for one in read_suspects(some)] == ["r1", "r4"]
     check_overwritten("out", some)
+
+
+def test_a_skipped_row_is_not_decided_and_a_dropped_one_is(tmp_path):
+    path = tmp_path / "t.suspects.csv"
+    decided = ("", "keep", "drop", "skip")
+    path.write_text(HEAD + "".join(ROWS.splitlines(keepends=True)[0].replace(",,2", f",{one},2") for one in decided))
+    read = read_suspects(path)
+    assert [one.is_checked for one in read] == [False, True, True, False]
+    assert [one.is_dropped for one in read] == [False, False, True, False]
