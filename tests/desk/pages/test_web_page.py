@@ -3,7 +3,18 @@ from html import escape
 
 import pytest
 
-from mgce.desk.pages.web_page import bullets, document, facts, figure, image, paragraph, table
+from mgce.desk.pages.web_page import (
+    bullets,
+    commands,
+    document,
+    facts,
+    figure,
+    image,
+    json_in_html,
+    paragraph,
+    shelf,
+    table,
+)
 from web_pages import Page, check_phone, check_structure
 
 EVIL = "<script>alert('1')</script> & \"co\""
@@ -61,3 +72,19 @@ def test_a_browser_applies_the_style_and_runs_nothing_that_was_not_escaped(brows
     assert page.title() == "t" and sum("Content Security Policy" in text for text in said) >= 3
     assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "736px"
     assert page.evaluate("document.querySelector('figure img').naturalWidth") == 1
+
+
+def test_parts_of_a_page_are_what_they_are_called():
+    assert commands({"Do": "a < b"}) == "<ol><li>Do<pre>a &lt; b</pre></li></ol>"
+    assert (shelf([]), shelf(["a", "b"])) == ("", '<div class="shelf">ab</div>')
+    assert Page(table("", ["a", "b"], [["1", "2"]])).elements[-1] == ("td", {"class": "number"})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_in_html({"a": float("nan")})
+
+
+def test_links_and_sections_are_numbered_from_one(sections):
+    page = document("t", "l", sections, broad=True).decode()
+    assert [page.count(f'{one}section-{number}"') for one in ('href="#', 'id="') for number in range(4)] == [
+        *(0, 1, 1, 0),
+        *(0, 1, 1, 0),
+    ]
