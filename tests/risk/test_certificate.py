@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mgce._rounding import rounded_up
+from mgce._rounding import percent_up
 from mgce.noise import symmetric
 from mgce.risk import argmax_factor, betting_upper, certify, clopper_pearson_upper
 from mgce.risk.betting import n_orders, shuffled
@@ -37,7 +37,7 @@ def test_a_conditional_certificate_says_how_much_a_smaller_rate_moves_its_bound(
     stated, smaller = (certify(target, probs, bounds=["argmax"], noise_rate=rate) for rate in (0.2, 0.19))
     moved = smaller.assumed.argmax_error - stated.assumed.argmax_error
     assert stated.per_point == pytest.approx(moved) and moved > 0
-    assert f"is {rounded_up(moved)} larger" in str(stated)
+    assert f"is {percent_up(moved)[:-1]} points larger" in str(stated)
     assert certify(target, probs, transition=np.eye(2)).per_point is None
 
 
@@ -94,16 +94,12 @@ def test_it_prints_itself_with_its_assumptions(outputs):
     text = str(c)
     assert text.startswith(
         "If labels are wrong as stated, whatever the example, then with confidence 0.95 over n = 400 examples: the "
-        "most probable class is wrong with"
+        "most probable class is wrong in at most"
     )
-    argmax, randomized, alpha = (
-        f"{math.ceil(1e4 * bound) / 1e4:.4f}"
-        for bound in (
-            c.assumed.argmax_error,
-            c.assumed.randomized_error,
-            c.assumed.alpha_risk,
-        )
+    argmax, randomized = (
+        f"at most {math.ceil(1e3 * bound) / 10:.1f}%" for bound in (c.assumed.argmax_error, c.assumed.randomized_error)
     )
+    alpha = f"{math.ceil(1e4 * c.assumed.alpha_risk) / 1e4:.4f}"
     for part in (argmax, randomized, f"beta = 1.4 is at most {alpha}"):
         assert part in text
     assert all(assumption in text for assumption in c.assumptions)
@@ -114,16 +110,16 @@ def test_it_prints_itself_with_its_assumptions(outputs):
 
 def test_a_bound_is_on_errors_only_where_wrong_labels_are_stated(outputs):
     plain = certify(*outputs)
-    assert plain.against_given and "the most probable class disagrees with the given label with prob" in str(plain)
+    assert plain.against_given and "the most probable class disagrees with the given label in at" in str(plain)
     one = str(certify(*outputs, bounds=["randomized"]))
     drawn = "a class that is drawn at random by the predicted probabilities disagrees with the given label"
-    assert f"{drawn} with probability at most" in one
+    assert f"{drawn} in at most" in one and one.count("%") == 1
     for stated in ({"noise_rate": 0.2}, {"noise_rate": 0.1, "noise_type": "any"}, {"transition": symmetric(K, 0.1)}):
         certificate = certify(*outputs, **stated)
         assert not certificate.against_given and "disagrees" not in str(certificate)
     right = np.arange(N) % K
     refuted = certify(right, np.eye(K)[right], noise_rate=0.2)
-    assert refuted.against_given and "class disagrees with the given label with probability" in str(refuted)
+    assert refuted.against_given and "class disagrees with the given label in at most" in str(refuted)
 
 
 def test_json(outputs):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mgce._rounding import rounded_up
+from mgce._rounding import percent_up
 from mgce.risk import certify, certify_each, clopper_pearson_upper, share_looks, stratified_upper
 
 
@@ -54,7 +54,9 @@ def test_cells_are_whether_the_given_label_agrees():
     assert "150 of these examples were looked up; nothing is assumed of the noise." in text and "is wrong" in text
     assert certificate.looked_up == 150 and not certificate.against_given and certificate.refuted is None
     assert certificate.rows_error == stratified_upper(*counts, future=False) < certificate.argmax_error
-    assert f"wrongly is at most {rounded_up(certificate.rows_error)}, by itself with the same confidence." in text
+    assert (
+        f"class is wrong in at most {percent_up(certificate.rows_error)}, by itself with the same confidence." in text
+    )
     assert "as many as were fixed beforehand" in text
 
 

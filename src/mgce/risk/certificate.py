@@ -13,7 +13,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
-from mgce._rounding import confidence_text, rounded_up
+from mgce._rounding import confidence_text, percent_up, rounded_up
 from mgce.risk.checking import LookedUp, error_of_these, labels_again, right_labels, shared_looks
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
@@ -117,19 +117,20 @@ class RiskCertificate:
         return "" if self.conditional is None else CAUTION
 
     def __str__(self) -> str:
-        """Return the certificate as sentences, with its assumptions."""
+        """Return the certificate as sentences, with its assumptions; errors are in percent."""
         fails = "disagrees with the given label" if self.against_given else "is wrong"
+        like = f"of examples drawn{' and labelled' if self.against_given else ''} like these"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
         if self.conditional is not None:
             start = f"If labels are wrong as stated, whatever the example, then w{start[1:]}"
         parts, bounds = [], self.assumed
         if bounds.argmax_error is not None:
-            parts.append(f"the most probable class {fails} with probability at most {rounded_up(bounds.argmax_error)}")
-        if bounds.randomized_error is not None:
+            parts.append(f"the most probable class {fails} in at most {percent_up(bounds.argmax_error)} {like}")
+        if bounds.randomized_error is not None and bounds.randomized_error != bounds.argmax_error:
             drawn = "a class that is drawn at random by the predicted probabilities"
             link = "and " if parts and bounds.alpha_risk is None else ""
-            fails_too = ", with probability" if parts else f" {fails} with probability"
-            parts.append(f"{link}{drawn}{fails_too} at most {rounded_up(bounds.randomized_error)}")
+            most = f"in at most {percent_up(bounds.randomized_error)}"
+            parts.append(f"{link}{drawn}, {most}" if parts else f"{drawn} {fails} {most} {like}")
         if bounds.alpha_risk is not None:
             link = "and " if parts else ""
             parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(bounds.alpha_risk)}")
@@ -145,15 +146,15 @@ class RiskCertificate:
             said = f"{self.looked_up:,} of these examples were looked up{again}; nothing is assumed of the noise. "
             if self.rows_error is None:
                 return said
-            own = "Of the examples that could be looked up, the share that is classified wrongly is at most"
-            return f"{said}{own} {rounded_up(self.rows_error)}, by itself with the same confidence. "
+            own = "Of the examples that could be looked up, the most probable class is wrong in at most"
+            return f"{said}{own} {percent_up(self.rows_error)}, by itself with the same confidence. "
         if self.noise_tested is None or self.refuted is not None:
             return ""
         tested = "The labels on which the classifier is most sure do not refute the condition, nor do they prove it."
         said = f"{tested if self.noise_tested else 'Whether that is so was not tested.'} {self.caution} "
         if self.per_point is None:
             return said
-        moved = f"the bound on the most probable class is {rounded_up(self.per_point)} larger"
+        moved = f"the bound on the most probable class is {percent_up(self.per_point)[:-1]} points larger"
         return f"{said}For a rate that is 0.01 smaller, {moved}. "
 
     def to_dict(self) -> dict[str, Any]:

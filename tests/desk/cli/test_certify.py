@@ -123,7 +123,7 @@ def test_predictions_of_any_model_are_certified(mgce, predicted, certificate, tm
         errors = int((rows["prediction"] != rows["truth"]).sum())
         share = 0.05 / predicted["job"].nunique() / 2
         assert document["parts"][name]["argmax_error"] == clopper_pearson_upper(errors, len(rows), share)
-        assert f"{math.ceil(1e4 * document['parts'][name]['argmax_error']) / 1e4:.4f}" in output
+        assert f"{math.ceil(1e3 * document['parts'][name]['argmax_error']) / 10:.1f}%" in output
 
 
 def test_classes_alone_are_one_bound(mgce, predicted, tmp_path):
@@ -358,8 +358,11 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     code, output, errors = mgce(*call, "--to-check", "p.suspects.csv", "--width", "0.1")
     said = " ".join(output.split())
     assert code == 0, errors
+    agrees = int((given == guess).sum())
+    assert said.startswith(f"The model agrees with {agrees} of 600 given labels ({agrees / 600:.1%}). With confidence")
     n = len(rows_to_check(np.zeros(600), np.where((given != guess)[:, None], [0.4, 0.6], [0.6, 0.4]), 0.1))
-    assert f"look up {n} rows drawn at random" in said and "mgce review p.suspects.csv --suspects 0" in said
+    assert f"look up {n} rows drawn at random" in said and "is then about 10 points above" in said
+    assert "\n  mgce review p.suspects.csv --suspects 0 --random" in output
     shown = chosen(read_suspects(tmp_path / "p.suspects.csv"), 0, 600)
     assert [one.suspect.draw for one in shown] == list(range(1, n + 1))
     places = [int(one.suspect.name) - 1 for one in shown]
@@ -383,7 +386,15 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
         assert (document["argmax_error"] > expected.argmax_error + 0.01) == anytime
         assert anytime or document["argmax_error"] == expected.argmax_error
         after = upper_after((given == "b").astype(int), probs, (places[:-1], labels), 200, 0.05)
-        assert (f"{after:.4f} after 200 more looks." in " ".join(output.split())) != anytime
+        said = " ".join(output.split())
+        assert (f"{after:.1%} after 200 more looks." in said) != anytime
+        # Counts, and what they are of: no share is left to the reader to work out.
+        m, right_on = n - 1, int((labels == (guess[places[:-1]] == "b")).sum())
+        wrong = int(((labels != (given[places[:-1]] == "b")) & (labels >= 0)).sum())
+        assert said.startswith(
+            f"The model is right on {right_on} of {m} rows that were looked up ({right_on / m:.1%})."
+        )
+        assert f"Of their given labels, {wrong} were wrong ({wrong / m:.1%}). Rows without a right label count" in said
     frame.sample(frac=1, random_state=1).to_csv(tmp_path / "p.csv", index=False)
     assert mgce(*call, "--checked", "d.csv")[0] == 0
     assert json.loads((tmp_path / "c.json").read_text())["argmax_error"] == expected.argmax_error

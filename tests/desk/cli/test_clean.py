@@ -69,7 +69,9 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     decide(tmp_path, right, "second.csv", f"t-to-check-after-{first}", skip=2, drop=1)
     code, output, errors = mgce(*options, "--checked", "first.csv,second.csv")
     said = " ".join(output.split())
-    assert code == 0 and "With confidence 0.95, at most 0.0983 of 397 labels" in said, errors
+    assert code == 0 and "With confidence 0.95, at most 39 of 397 labels (9.9%) in t.mended.csv are wrong." in said, (
+        errors
+    )
     assert "1 row was dropped and left out. 2 rows were skipped: the given label stays" in said
     mended = pd.read_csv(tmp_path / "t.mended.csv")
     assert list(mended.columns) == ["name", "x", "label"] and len(mended) == N - 1
@@ -124,7 +126,8 @@ def test_no_more_is_claimed_than_asked_whatever_is_skipped(mgce, right, tmp_path
         decide(tmp_path, right, given[-1], output.split("mgce review ")[1].split(".suspects")[0], skip=9, drop=5)
     document = json.loads((tmp_path / "c.json").read_text())
     assert document["skipped"] >= 9 and 0 < document["wrong_at_most"] <= float(at_most)
-    assert float(output.split("at most ")[1].split(" of")[0]) <= float(at_most)
+    assert int(output.split("at most ")[1].split(" of")[0]) <= float(at_most) * document["rows"]
+    assert float(output.split(" labels (")[1].split("%)")[0]) <= 100 * float(at_most)
 
 
 @pytest.mark.parametrize("where", ["file", "decisions", "both"])

@@ -38,7 +38,7 @@ def test_a_folder_of_classes_to_a_model_and_back(mgce, tmp_path, photos):
     words = " ".join(output.split())
     assert "mgce fit photos --target label --encoder tiny:net --checked" in words
     assert "mgce predict photos.mgce NEW-PICTURES" in words
-    assert "Read photos: 40 rows of 2 columns, from a folder of pictures for each class." in words
+    assert "Read photos: 40 pictures in 2 folders, one for each class." in words
     assert not re.search(r"\b(frame|heads)\b|\bhead:", words + (tmp_path / "photos.html").read_text())
     assert "judged by a linear classifier that was not fitted to the row" in (tmp_path / "photos.html").read_text()
     suspects = pd.read_csv(tmp_path / "photos.suspects.csv")

@@ -287,7 +287,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
     }
     assert [note.split(",")[0].split(".")[0] for note in found["notes"][:4]] == [
         "1 row has no label and was left out",
-        "1 row was left out",
+        "1 row was left out: fewer than two training rows have their label ('yess')",
         "Column `age` holds numbers",
         "Column `Unnamed: 0` has no name in the file",
     ]

@@ -69,7 +69,9 @@ def test_the_last_line_says_what_the_columns_are_and_how_many_rows_are_unsure(mg
     p = model.predict(model.columns.select(fresh)).p
     code, output, _ = mgce("predict", model_file, "fresh.csv", "--json", "p.json")
     words = " ".join(output.split())
-    assert code == 0 and "p is the estimated probability that the label is the predicted class, and h is" in words
+    assert (
+        code == 0 and "Read the column p: the estimated probability that the label is the predicted class. h" in words
+    )
     n = int((p.max(1) < 0.5).sum())
     assert json.loads((tmp_path / "p.json").read_text())["unsure"] == n
     assert ("p is below 0.5" in words) == (n > 0)
@@ -89,7 +91,7 @@ def test_of_a_model_that_corrects_labels_q_comes_first(mgce, people, fresh, tmp_
     np.testing.assert_allclose(written[["q_no", "q_yes"]], q, rtol=1e-5)
     np.testing.assert_allclose(written["q"], q.max(1), rtol=1e-5)
     np.testing.assert_allclose(written[["h", "p"]], np.stack([q.max(1)] * 2, 1), rtol=1e-5)
-    assert "q is the estimated probability that the predicted class is the right one" in " ".join(output.split())
+    assert "Read the column q: the estimated probability that the prediction is right." in " ".join(output.split())
     assert json.loads((tmp_path / "p.json").read_text())["unsure"] == (q.max(1) < 0.5).sum()
 
 

@@ -92,8 +92,8 @@ def prefixed(content):
 def test_a_workbook_keeps_each_part_and_cell_but_for_the_labels(form):
     content = form(office_book())
     changes = {3: "open", 4: "never seen & <new>", 5: "kept", 6: "7", 7: "True", 8: "", 10: "paid"}
-    found, formulas = changed_workbook(content, None, 3, changes)
-    assert formulas == [5]
+    found, formulas, stored = changed_workbook(content, None, 3, changes)
+    assert formulas == [5] and stored == 0  # what openpyxl writes has no values of formulas, and Excel calculates them
     with ZipFile(io.BytesIO(content)) as old, ZipFile(io.BytesIO(found)) as new:
         assert old.namelist() == new.namelist()
         parts = [name for name in old.namelist() if old.read(name) != new.read(name)]
@@ -107,6 +107,20 @@ def test_a_workbook_keeps_each_part_and_cell_but_for_the_labels(form):
     assert (after["C6"].number_format, after["C6"].comment.text) == ("0.00", "ask Bob")
 
 
+@pytest.mark.parametrize("form", [bytes, prefixed])
+def test_formulas_are_counted_whose_values_are_those_of_before(form):
+    """As Excel saves them: with their values, and without the word that makes it calculate when it opens the file."""
+    content = office_book()
+    buffer = io.BytesIO()
+    with ZipFile(io.BytesIO(content)) as given, ZipFile(buffer, "w", ZIP_DEFLATED) as written:
+        for name in given.namelist():
+            part = given.read(name).replace(b' fullCalcOnLoad="1"', b"")
+            part = part.replace(b"<f>A4*2</f><v />", b'<f t="shared" si="0"/><v>4</v>')
+            written.writestr(name, re.sub(rb"</f><v ?/>", b"</f><v>3</v>", part))
+    saved = form(buffer.getvalue())
+    assert changed_workbook(saved, None, 3, {3: "open"})[2] == 8 + 1 + 1  # doubles, a label, and the other sheet
+
+
 def test_a_cell_that_is_not_there_is_put_in_its_place():
     book = Workbook()
     book.active.append(["a", "y", "b"])
@@ -115,7 +129,7 @@ def test_a_cell_that_is_not_there_is_put_in_its_place():
     book.active.append([1])
     buffer = io.BytesIO()
     book.save(buffer)
-    found, _ = changed_workbook(buffer.getvalue(), "Sheet", 2, {2: "x", 4: "z"})
+    found, *_ = changed_workbook(buffer.getvalue(), "Sheet", 2, {2: "x", 4: "z"})
     assert [*load_workbook(io.BytesIO(found)).active.values] == [
         ("a", "y", "b"),
         (1, "x", 2),

@@ -32,7 +32,7 @@ def test_of_several_files_the_last_decision_counts(tmp_path):
         ("ra,1,2,yes,suggestion,yes,suspect,7,0.01", "a label that was changed is not the given one"),
         ("ra,1,2,yes,other,,suspect,7,0.01", "a label where one was decided on"),
         ("ra,1,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on"),
-        ("ra,1,2,yes,keep,yes,why,7,0.01", "suspect or random in shown_as"),
+        ("ra,1,2,yes,keep,yes,why,7,0.01", "suspect, random, suspect and random, random and suspect in shown_as"),
         ("ra,1,2,yes,keep,yes,random,x,0.01", "numbers in the columns draw"),
         ("ra,1,2,yes,keep,yes,random,0,0.01", "draws from 1 of a probability in (0, 1]"),
         ("ra,1,2,yes,keep,yes,random,1,0", "draws from 1 of a probability in (0, 1]"),

@@ -303,23 +303,25 @@ def range_by_scipy(wrong, n):
 
 @pytest.mark.integration
 def test_what_was_found_so_far_has_a_range_from_the_random_rows_alone(opened):
+    # Every other row comes as a suspect, and was drawn too: it counts as both.
     rows = [
-        Shown(suspect(row, "no", "yes" if row % 2 else "no", alternative="yes"), not row % 2) for row in range(1, 41)
+        Shown(suspect(row, "no", "yes" if row % 2 else "no", alternative="yes"), not row % 2, row % 2 > 0)
+        for row in range(1, 41)
     ]
     page, _ = opened(rows)
     page.click("#so-far summary")
     for place in range(30):
         page.keyboard.press("s" if place % 3 == 0 else "k")
     said = page.inner_text("#share")
-    assert said.startswith("5 of 15 suspects that are decided were wrong. Of the first 30 rows drawn at random 10 were")
+    assert said.startswith("Suspects: 5 of 15 (33.3%) were wrong. Rows drawn at random: 10 of 30 (33.3%) were wrong,")
     lower, upper = range_by_scipy(10, 30)
-    assert f"With confidence 0.95, {lower:.1%} to {upper:.1%} of".replace("%", " %") in said
+    assert f"With confidence 0.95, so were {lower:.1%} to {upper:.1%} of" in said
     more = int(re.search(r"About (\d+) more", said)[1])
     widths = [np.diff(range_by_scipy(round(10 * (30 + n) / 30), 30 + n))[0] for n in (more, more // 2)]
     assert widths[0] <= upper - lower - 0.01 < widths[1]
     page.keyboard.press("ArrowRight")
     page.keyboard.press("k")  # behind a row that was passed over nothing counts, since a person may choose what to pass
-    assert "Of the first 30 rows drawn" in page.inner_text("#share")
+    assert "Rows drawn at random: 10 of 30" in page.inner_text("#share")
 
 
 def test_the_range_of_the_page_holds_whenever_a_person_stops():

@@ -149,6 +149,7 @@ def test_lines_as_the_page_joins_them_are_read_back(tmp_path):
             one.suspect.alternative,
         )
         assert (decision.is_random, decision.draw) == (one.is_random, one.suspect.draw)
+        assert decision.is_both == one.is_both == (one.suspect.draw <= 10 and one.suspect.rank <= 10)
         assert decision.draw_probability == one.suspect.draw_probability
     cells = [cell for row in csv.reader(io.StringIO(path.read_text())) for cell in row]
     assert "'=1+1" in cells and "=1+1" not in cells

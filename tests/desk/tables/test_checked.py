@@ -10,6 +10,8 @@ from mgce import certify
 from mgce.desk.review.bounds import error_bound, share_left_sequence
 from mgce.desk.review.decision_file import Decision
 from mgce.desk.review.draws import draw
+from mgce.desk.review.sheet import chosen
+from mgce.desk.review.suspect_file import Suspect
 from mgce.desk.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, findings
 from mgce.desk.tables.fit import About, FitPlan, run
 from mgce.desk.tables.report import against_given, headline, page, wrong_labels
@@ -86,10 +88,16 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     found = [row in skipped or (row not in rows and frame["y"][row] != right["y"][row]) for row in order[:last]]
     left = share_left_sequence(found, q[order[:last]].tolist(), N, least=q.min())[-1] + len(skipped) / N
     assert second.findings.left == pytest.approx(left) and second.findings.drawn == last
+    wrong = [row in skipped or frame["y"][row] != right["y"][row] for row in order[:last]]
+    assert second.findings.wrong == sum(wrong) > sum(found)  # suspects that were mended before they were drawn, too
+    others = [row for row in order[:last] if row not in {*rows, *skipped}]
+    off = np.average(frame["y"][others] != right["y"][others], weights=1 / q[others])
+    assert second.findings.about == pytest.approx(off * (N - len(others) - len(rows)))
     mended = second.checked.mended(split_rows(frame, PLAN)).labels
     assert (mended != right["y"]).mean() <= second.findings.left
     error = second.findings.error
-    said = f"The model is right on {error.n - error.errors} of {error.n} checked rows, drawn at random"
+    right_on = error.n - error.errors
+    said = f"The model is right on {right_on} of {error.n} checked rows ({right_on / error.n:.1%}): of the {last} drawn"
     assert headline(second).startswith(said) and "if the decisions are right" in headline(second)
     assert "1 of them" in headline(second) or error.unsettled != 1
     assert "agrees with the label given before the review" in against_given(second)
@@ -101,10 +109,33 @@ def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
     for left, useful in ((0.1, True), (0.3, False)):
         fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
         said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce").decode()
-        assert ("at most 10.0% of the labels" in said) == useful and ("as the model estimates" in said) != useful
-        assert said.count("still wrong") == 1 and "mgce clean bounds this share" in said and shown.count(said) == 1
+        assert ("at most 10.0% of the labels" in said) == useful and ("may be left, if" in said) != useful
+        assert said.count("still wrong") == useful and "mgce clean bounds this share" in said and shown.count(said) == 1
         assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown
     assert "mgce clean" not in wrong_labels(first) and "still" not in wrong_labels(first)
+
+
+def test_a_row_that_was_drawn_and_is_a_suspect_counts_as_both_wherever_it_came_first(first, frame, right):
+    """So that all that tell of the same decisions name the same numbers: the page, a script and the fit."""
+    shown = [
+        Suspect(rank, "", "", first.listing.keys[row], "", "other", "", False, int(draw), 0.1, ())
+        for rank, (row, draw) in enumerate(zip(range(N), first.listing.draws.number, strict=True), 1)
+    ]
+    place = {key: row for row, key in enumerate(first.listing.keys)}
+    rows, told = split_rows(frame, PLAN), []
+    labels = first.measured.predict(rows.selected.iloc[rows.held_out]).label
+    page_of = chosen(shown, 40, 40)
+    for each in (page_of, [replace(one, is_random=one.suspect.draw <= 40) for one in page_of]):
+        made = []
+        for one in each:
+            row = place[one.suspect.key]
+            what = "keep" if frame["y"][row] == right["y"][row] else "suggestion"
+            why = one.is_random, one.suspect.draw, 0.1, "", one.is_both
+            made.append(Decision(one.suspect.key, frame["y"][row], what, right["y"][row], *why))
+        checked = Checked.of(made, frame, PLAN)
+        told.append(findings(checked, rows, first.listing.draws, labels, 0.05, independent=True))
+    assert sum(one.is_random for one in page_of) < 40 == told[0].drawn == told[1].drawn
+    assert (told[0].error, told[0].wrong, told[0].about) == (told[1].error, told[1].wrong, told[1].about)
 
 
 def test_draws_that_are_missing_count_as_errors(first, frame, right):

@@ -14,7 +14,7 @@ from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, NAMED
 from mgce.desk.tables.class_report import class_sections
 from mgce.desk.tables.fit import FitPlan, run
-from mgce.desk.tables.suspects_report import next_steps, suspect_cells, when_to_stop, worst_rows
+from mgce.desk.tables.suspects_report import FEW_LOOKS, next_steps, suspect_cells, when_to_stop, worst_rows
 from mgce.risk import Bounds
 from web_pages import Page, check_phone, check_structure
 
@@ -53,14 +53,14 @@ def page(fit):
 def test_the_page_says_everything_and_escapes_it(page, fit):
     parsed = check_structure(page)
     assert parsed.text("h1") == ["y & z in my <table>.csv"]
-    assert fit_report.headline(fit) in parsed.text("p")
+    # What a person needs stands in the first lines, as the terminal says it.
+    assert "\n".join(fit_report.in_short(fit, next_steps(fit, "t.csv", "m"))[:2]) in parsed.text("p")
     cells = parsed.text("td") + parsed.text("th") + parsed.text("dd")
     for text in (EVIL, "a_name_" * 9, "category", "none (no value)", "model.mgce", "1.2.3", "<b>", "0.1"):
         assert text in cells, text
     assert f"{1 - fit.quality['accuracy']:.1%}" in cells and f"{fit.quality['sce_p']:.1%}" in cells
     for row in fit.judgement.suspects(50):
         assert all(text in cells for text in suspect_cells(fit, row))
-    assert fit_report.wrong_labels(fit) in parsed.text("p")
     assert all(text in parsed.text("li") for text in fit.certificate.assumptions)
     assert parsed.count("svg") == 1
 
@@ -161,9 +161,11 @@ def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame)
     assert "a_name_" * 9 in shown and "y & z" not in shown
 
 
-def test_long_cells_are_cut_in_the_first_section(fit):
-    long = replace(fit.listing, cells=fit.listing.cells.assign(kind="x" * 200), lines=np.arange(200) + 2)
+def test_long_cells_are_cut_in_the_first_section_and_days_have_no_time(fit):
+    cells = fit.listing.cells.assign(kind="x" * 200, day=pd.Timestamp("2024-05-31"))
+    long = replace(fit.listing, cells=cells, lines=np.arange(200) + 2)
     page = worst_rows(replace(fit, listing=long))
+    assert ">2024-05-31<" in page
     assert f"{'x' * 59}…" in page and "x" * 60 not in page
     assert f'<td class="number">{fit.judgement.suspects(1)[0] + 2}</td>' in page
 
@@ -180,11 +182,16 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
 
 def test_rows_drawn_at_random_say_how_many_wrong_labels_are_left(fit):
     """Right labels tell more than the model, whose estimate is often too low."""
-    review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05, before=0.2)
+    review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05)
+    review = replace(review, before=0.1, wrong=3, about=8.4)
     second = fit_report.in_short(replace(fit, findings=review), next_steps(fit, "t.csv", "t.mgce"))[1]
     assert second.startswith("Wrong labels: 10 found and mended so far. 0 to ")
-    assert second.endswith(f"The 30 rows drawn at random suggest about {0.2 * fit.share.n - 12:.0f}.")
-    nobody = replace(review, before=None, drawn=0)
+    found = "Rows drawn at random: 3 of 30 (10.0%) were wrong, dropped or skipped; about 8 wrong labels"
+    assert second.endswith(f"{found} are left, by those that were no suspects. {FEW_LOOKS}")
+    many = fit_report.wrong_labels(replace(fit, findings=replace(review, about=190.0)))
+    most, about = re.search(r"0 to (\d+) of.*; about (\d+) wrong", many).groups()
+    assert most == about  # a few rows drawn at random may suggest more than the model leaves possible
+    nobody = replace(review, before=None, about=None, drawn=0)
     assert (
         "The estimate is " in fit_report.in_short(replace(fit, findings=nobody), next_steps(fit, "t.csv", "t.mgce"))[1]
     )

@@ -37,9 +37,10 @@ def test_mistyped_labels_are_left_out_with_a_note(frame):
     frame.loc[7, "y"], frame.loc[9, "y"] = "aa", "A"
     rows = split_rows(frame, Split("y"))
     assert rows.classes.tolist() == ["a", "b"] and len(rows.names) == 198 and not {"8", "10"} & {*rows.names}
+    n = len(rows.unknown)
     assert rows.notes == [
-        "2 rows were left out, with a label that fewer than two training rows have: 'A', 'aa'. "
-        "Those held out count as errors in the certificate."
+        "2 rows were left out: fewer than two training rows have their label ('A', 'aa')."
+        + (f" The bound counts {n:,} of them as errors of the model, since they were held out." if n else "")
     ]
     assert min(np.bincount(rows.target[rows.train])) >= 2
     without = split_rows(frame.drop(index=[7, 9]).reset_index(drop=True), Split("y"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,18 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
 
 from mgce._files import write_files
-from mgce._rounding import confidence_text, rounded_up
+from mgce._rounding import confidence_text, percent_up
 from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import Given, column_of
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, grouped, parse_names, parse_rate
 from mgce.desk.files.text_tables import TextFormat
-from mgce.desk.review.bounds import MORE
+from mgce.desk.review.bounds import MORE, without_label
 from mgce.desk.review.decision_file import ON_LOOKS, read_decisions
 from mgce.desk.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.desk.tables.predictions import LabelledPredictions, class_matrix, read_class_table
@@ -32,6 +34,7 @@ from mgce.risk.certificate import MendedLabelsWarning
 from mgce.risk.checking import check_width, upper_after
 from mgce.risk.parts import LABEL
 from mgce.risk.parts import PREDICTION as PREDICTED
+from mgce.risk.sample import UNSEEN
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,36 +151,59 @@ def certify(
         warnings.simplefilter("ignore", MendedLabelsWarning)  # decisions tell the labels of before the looks
         certificate = certify_probs(predictions.target, predictions.probs, anytime=looks.anytime, **options)
         parts = {} if given.by is None else _certify_parts(rows.frame, predictions, given.by, options)
-    plan = ""
+    plan, commands = "", list[str]()
     if certificate.looked_up is None and rows.groups is None:
-        plan = _rows_to_check(rows.frame, predictions, looks, claim.delta)
+        plan, commands = _rows_to_check(rows.frame, predictions, looks, claim.delta)
     elif certificate.rows_error is not None:
         plan = _after_more_looks(predictions, options, certificate)
     source = {"model": given.model.name, "table": given.rows_file.name}
     write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, given.by), "notes": notes})
     console = terminal(json_file, quiet)
-    console.print(str(certificate))
+    console.print(f"{_counted(predictions, options.get('checked'))} {certificate}")
     if parts:
         console.print(_grid(parts, given.by or "", claim.delta))
     console.print_notes(notes)
     if plan:
         console.print(plan)
+        console.print_steps(commands)
 
 
-def _rows_to_check(frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks, delta: float) -> str:
-    """Say how many rows to look up for a bound on errors against right labels; write them if a file is named."""
+def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> str:
+    """Say how often the model agrees with the labels, or is right on looked-up rows, and how many labels were wrong."""
+    guess = predictions.probs.argmax(1)
+    if checked is None:
+        n, right = len(guess), np.count_nonzero(guess == predictions.target)
+        return f"The model agrees with {right:,} of {n:,} given labels ({right / n:.1%})."
+    rows, labels = checked
+    n, known = len(rows), labels != UNSEEN
+    right = np.count_nonzero(guess[rows] == labels)
+    wrong, none = np.count_nonzero((predictions.target[rows] != labels) & known), n - int(np.count_nonzero(known))
+    return (
+        f"The model is right on {right:,} of {n:,} rows that were looked up ({right / n:.1%}). Of their given labels, "
+        f"{wrong:,} were wrong ({wrong / n:.1%}).{without_label(none)}"
+    )
+
+
+def _rows_to_check(
+    frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks, delta: float
+) -> tuple[str, list[str]]:
+    """Say how many rows to look up for a bound on errors against right labels, and the command for it, if any.
+
+    Write the rows if a file is named.
+    """
     to_check = looks.to_check
     order = order_to_check(frame, predictions, looks.width, delta, share=looks.share)
     n = order.rows.size
     drawn = "rows, doubtful ones twice as often" if looks.share else "rows drawn at random"
     said = (
         f"If labels may be wrong, look up {n:,} {drawn}: the bound on errors against right labels "
-        f"is then about {looks.width:g} above the share of errors found, whatever the wrong labels."
+        f"is then about {100 * looks.width:g} points above the share of errors found, whatever the wrong labels."
     )
     if to_check is None:
-        return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions."
+        return f"{said} --to-check FILE writes them for mgce review, and --checked takes the decisions.", []
     write_files(to_check.parent, {to_check.name: to_check_csv(frame, predictions, order)})
-    return f"{said} {ON_LOOKS} The rows are in {to_check}:\n  mgce review {to_check} --suspects 0 --random {n}"
+    command = shlex.join(["mgce", "review", str(to_check), "--suspects", "0", "--random", str(n)])
+    return f"{said} {ON_LOOKS} The rows are in {to_check}.", [command]
 
 
 def _after_more_looks(predictions: LabelledPredictions, options: dict[str, Any], certificate: RiskCertificate) -> str:
@@ -188,7 +214,7 @@ def _after_more_looks(predictions: LabelledPredictions, options: dict[str, Any],
     rows = predictions.target, predictions.probs, checked
     most = (predictions.target.size if chance is None else np.count_nonzero(chance)) - len(checked[0])
     bounds = [(more, upper_after(*rows, more, delta, chance)) for more in MORE if more <= most]
-    said = ", ".join(f"{bound:.4f} after {more}" for more, bound in bounds)
+    said = ", ".join(f"{bound:.1%} after {more}" for more, bound in bounds)
     return said and f"If further rows of --to-check show errors as often, the bound will be about {said} more looks."
 
 
@@ -217,16 +243,13 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
     what = "Disagrees with the given label" if against_given else "Wrong"
     if any(part.conditional is not None for part in parts.values()):
         what = f"If labels are wrong as stated, whatever the row: {what.lower()}"
-    title = (
-        f"{what} with probability at most, by {by}; all bounds hold at once with confidence "
-        f"{confidence_text(1 - delta)}"
-    )
+    title = f"{what} in at most, by {by}; all bounds hold at once with confidence {confidence_text(1 - delta)}"
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
     for name in (by, "rows", "most probable class", "class drawn"):
         grid.add_column(name, justify="left" if name == by else "right")
     for name, part in parts.items():
         errors = (
-            "" if error is None else rounded_up(error)
+            "" if error is None else percent_up(error)
             for error in (part.assumed.argmax_error, part.assumed.randomized_error)
         )
         grid.add_row(name, f"{part.n:,}", *errors)

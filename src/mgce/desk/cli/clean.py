@@ -14,7 +14,7 @@ import pandas as pd
 import typer
 
 from mgce._files import write_files
-from mgce._rounding import confidence_text, rounded_up
+from mgce._rounding import confidence_text, percent_up
 from mgce._validation import expected
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
@@ -93,17 +93,20 @@ def clean(
     if share is None:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
         command = _again(suspects, goal, out, [*paths, asked.parent / saved_as(page, 0)])
-        said = _next_step(result, len(wanted), asked, command)
+        said, commands = _next_step(result, len(wanted), asked, command)
     else:
         write_files(table.parent, {table.name: _table(review.rows, labels, table)})
+        commands = []
         said = (
-            f"With confidence {confidence_text(1 - goal.delta)}, at most {_most(share, goal.at_most)} of {bounded:,} "
-            f"labels in {table} are wrong. {len(review.found):,} labels were looked up. "
+            f"With confidence {confidence_text(1 - goal.delta)}, at most {result.wrong_left:,} of {bounded:,} labels "
+            f"({_most(share, goal.at_most)}) in {table} are wrong. {len(review.found):,} labels were looked up. "
             f"{_rows(len(read) - len(labels))} dropped and left out.{_on_skipped(skipped)} This assumes that the "
             "decisions are right, and that the file of suspects was made before them."
         )
     write_json(json_file, document)
-    terminal(json_file, quiet).print(said, soft_wrap=share is None)  # a command is copied in one piece
+    console = terminal(json_file, quiet)
+    console.print(said)
+    console.print_steps(commands)
 
 
 @dataclass(frozen=True)
@@ -193,8 +196,8 @@ def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str
 
 
 def _most(share: float, at_most: float) -> str:
-    """Return a bound that is at most `at_most`, rounded up, but not above what was asked for."""
-    return str(at_most) if float(rounded_up(share)) > at_most else rounded_up(share)
+    """Return a bound that is at most `at_most` in percent, rounded up, but not above what was asked for."""
+    return f"{100 * at_most:g}%" if float(percent_up(share)[:-1]) > 100 * at_most else percent_up(share)
 
 
 def _rows(n: int) -> str:
@@ -222,11 +225,11 @@ def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Pat
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 
 
-def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> str:
+def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> tuple[str, list[str]]:
     """Say what to look up, and the commands for it."""
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
-    return f"Look up {n:,} rows, {why}. They are in {asked}. {ON_LOOKS} Do this next:\n  {review}\n  {command}"
+    return f"Look up {n:,} rows, {why}. They are in {asked}. {ON_LOOKS}", [review, command]
 
 
 def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:

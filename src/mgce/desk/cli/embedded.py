@@ -188,7 +188,8 @@ def read_folder(
         what = f"a table with a column of paths of pictures in {folder}, such as {inputs.names[0]}"
         raise ValueError(expected("target_file", what, "none"))
     if not of_file:
-        reading = replace(reading, file=folder.resolve().name, source="a folder of pictures for each class")
+        classes = len({name.partition("/")[0] for name in frame[column].astype(str)})
+        reading = replace(reading, file=folder.resolve().name, source="folders of pictures", classes=classes)
     files = dict(zip(inputs.names, inputs.items, strict=True))
     pictures = [os.path.relpath(files[name], out.parent) for name in frame[column].astype(str)]
     return Source(frame.assign(**{PICTURE: pictures}), reading, column, features.card, notes)

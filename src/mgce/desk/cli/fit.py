@@ -49,7 +49,6 @@ from mgce.desk.tables.suspects_report import (
     next_steps,
     suspect_cells,
     suspect_head,
-    terminal_steps,
 )
 
 
@@ -76,8 +75,7 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
     rows = result.judgement.suspects(WORST)
     if rows.size:
         console.print(_suspects_grid(result, rows))
-    for line in terminal_steps(steps):
-        console.print(line, soft_wrap=True)  # a command is copied in one piece
+    console.print_steps([*steps.values()])
 
 
 def _suspects_grid(result: TableFit, rows: NDArray[np.int64]) -> Grid:

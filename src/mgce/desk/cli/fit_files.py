@@ -19,6 +19,7 @@ from mgce._validation import expected
 from mgce.desk.cli.fit_options import Written
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
+from mgce.desk.columns.spellings import joined, near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.files.changed_files import changed_text, changed_workbook
 from mgce.desk.files.reading import Reading
@@ -92,7 +93,7 @@ def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: 
     assert lines is not None  # a sheet has lines
     cells = dict(zip(lines.tolist(), labels.values(), strict=True))
     place = frame.columns.tolist().index(change.target) + 1
-    content, formulas = changed_workbook(content_of(origin.table), origin.form.sheet, place, cells)
+    content, formulas, stored = changed_workbook(content_of(origin.table), origin.form.sheet, place, cells)
     notes = []
     if change.rows:
         notes.append(f"In {out}, dropped rows stay in their place, without a label ({len(change.rows):,}).")
@@ -100,6 +101,10 @@ def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: 
         notes.append(
             f"In {out}, {len(formulas):,} labels are formulas, which stay as they are: mend them in Excel (row "
             f"{formulas[0]}, for one)."
+        )
+    if stored and cells:
+        notes.append(
+            f"In {out}, {stored:,} formulas keep the values of before, until Excel calculates again: press Ctrl+Alt+F9."
         )
     return content, notes
 
@@ -264,6 +269,8 @@ class FitFiles:
             content, marked = changed_table(origin, cells, change, path, formulas=formulas)
             write_files(path.parent, {path.name: content})
             notes += marked
+            if change.mends and not result.plan.apart:
+                notes += _on_spellings(texts(frame[change.target]).drop([*change.labels, *change.rows]), path)
         return notes
 
     def _changed(self, result: TableFit) -> list[tuple[Path, Change]]:
@@ -289,6 +296,15 @@ class FitFiles:
             rows, where = "all rows", f"in parts in {self.suspect_parts}, the most suspect ones in {self.suspects}"
         said = f"The model is in {self.model}, the report in {self.report}, and {rows} {where}."
         return " ".join([said, *(sentence for written, sentence in more if written)])
+
+
+def _on_spellings(labels: pd.Series[Any], out: Path) -> list[str]:
+    """Say how many labels are spelt otherwise than their class is, which only a decision changes."""
+    others = {**joined(labels), **dict(near_pairs(labels.value_counts().to_dict()))}
+    n = int(labels.isin([*others]).sum())
+    if not n:
+        return []
+    return [f"In {out}, {n:,} labels that nobody decided on keep their spelling ({next(iter(others))!r}, for one)."]
 
 
 def _thumbnails(result: TableFit, folder: Path) -> dict[int, bytes]:

@@ -50,6 +50,11 @@ class Terminal(Console):
         self.print(renderable)
         self.width = before
 
+    def print_steps(self, commands: Sequence[str]) -> None:
+        """Print the commands to type next, if there are any, each of which is copied in one piece."""
+        for line in ["Do this next:", *(f"  {command}" for command in commands)] if commands else []:
+            self.print(line, soft_wrap=True)
+
     def print_notes(self, notes: Iterable[str]) -> None:
         """Print each sentence as a note."""
         for sentence in notes:

@@ -176,8 +176,8 @@ def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> st
     """
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     said = {
-        "q": "There, q is the estimated probability that the predicted class is the right one.",
-        "p": "There, p is the estimated probability that the label is the predicted class, and h is the probability "
+        "q": "Read the column q: the estimated probability that the prediction is right. Here h and p equal q.",
+        "p": "Read the column p: the estimated probability that the label is the predicted class. h is the probability "
         "with which the model predicts the class.",
     }
     return f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. {said[what]}{_on_unsure(what, unsure)}"

@@ -20,6 +20,9 @@ from mgce.desk.files.text_tables import TextFormat
 
 LabelCells = tuple[str, Mapping[int, str]]  # the name of a column, and new cells by row number, from 0
 BYTE_ORDERS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+# The end of a formula, and the beginning of the value that it had when the file was saved.
+_STORED = re.compile(rb"(?:</(?:\w+:)?f>|<(?:\w+:)?f\s[^<>]*/>)\s*<(?:\w+:)?v>")
+_RECALCULATES = re.compile(rb"\sfullCalcOnLoad\s*=\s*[\"'](?:1|true)")
 _TYPE = re.compile(rb"\s(?:t|cm|vm)\s*=\s*(?:\"[^\"]*\"|'[^']*')")  # of a value, and of what else describes it
 
 
@@ -134,7 +137,7 @@ class _Places(Cells):
 
 def changed_workbook(
     content: bytes, sheet: str | None, column: int, cells: Mapping[int, str]
-) -> tuple[bytes, list[int]]:
+) -> tuple[bytes, list[int], int]:
     """Return an Excel file with other cells in one column of a sheet; all other parts of the file stay as they are.
 
     A new value takes the form of a cell of the column that shows the same text, and the old format. Formulas stay, as
@@ -147,20 +150,26 @@ def changed_workbook(
         cells: the new values by row, as Excel counts rows; "" for an empty cell.
 
     Returns:
-        The file, and the rows that hold formulas and stay as they are.
+        The file, the rows that hold formulas and stay as they are, and the number of formulas in the file whose stored
+        value may be that of the old labels. Excel shows such values until it calculates again.
     """
     book = Workbook(io.BytesIO(content), len(content))
     title = sheet or book.first
     path = book.path(title)
     places = book.cells(title, partial(_Places, column))
     assert isinstance(places, _Places)
+    stored = 0
     with ZipFile(io.BytesIO(content)) as archive:
+        if not any(
+            _RECALCULATES.search(archive.read(name)) for name in archive.namelist() if name.endswith("book.xml")
+        ):
+            stored = sum(len(_STORED.findall(archive.read(book.path(name)))) for name in book.sheets)
         changed = _changed_xml(archive.read(path), places, cells)
         buffer = io.BytesIO()
         with ZipFile(buffer, "w") as written:
             for part in archive.infolist():
                 written.writestr(part, changed if part.filename == path else archive.read(part))
-    return buffer.getvalue(), sorted(places.with_formula & {*cells})
+    return buffer.getvalue(), sorted(places.with_formula & {*cells}), stored
 
 
 def _changed_xml(xml: bytes, places: _Places, cells: Mapping[int, str]) -> bytes:

@@ -55,6 +55,7 @@ class Reading:
     sentences: tuple[str, ...] = ()  # notes on content of the file that the table lacks or may misread
     # Blank lines of a file with lines, by the number of rows before each; None for Parquet.
     rows_before_blank: tuple[int, ...] | None = None
+    classes: int = 0  # folders of pictures, if the rows are pictures in such folders
     header: int | None = None  # the number of the row of names in a spreadsheet; None for a file without such a row
 
     @property
@@ -64,6 +65,10 @@ class Reading:
 
     def __str__(self) -> str:
         """Return the numbers of rows, columns and lines in one sentence."""
+        if self.classes:
+            return (
+                f"{self.file}: {_count(self.rows, 'picture')} in {_count(self.classes, 'folder')}, one for each class."
+            )
         rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
         if self.lines is None:
             return f"{rows}, from {self.source}."

@@ -51,7 +51,7 @@ p, ul, ol { margin: .6rem 0; }
 ul, ol { padding-left: 1.2rem; }
 pre { margin: .2rem 0 .6rem; padding: .4rem .6rem; background: var(--box); white-space: pre-wrap; font-size: .9rem; }
 .lead { font-size: 1.1rem; background: var(--box); border-left: 4px solid var(--h); padding: .8rem 1rem;
-  margin: 0 0 1rem; }
+  margin: 0 0 1rem; white-space: pre-line; }
 figure { margin: 1rem 0; }
 .shelf { display: flex; flex-wrap: wrap; gap: 0 1rem; } .shelf figure { width: 8rem; overflow-wrap: anywhere; }
 .shelf img { height: 7rem; max-width: 8rem; object-fit: contain; }
@@ -88,7 +88,7 @@ def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool 
 
     Args:
         title: heading of the page, as text.
-        lead: the most important sentences, as text.
+        lead: the most important sentences, as text; each line begins on a line of its own.
         sections: maps headings (text) to the HTML of sections.
         broad: whether the page has wide tables and many sections. Then it is wider, and begins with a link to each
             section. The text of a link is the heading up to the first colon.

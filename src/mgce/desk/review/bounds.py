@@ -102,6 +102,11 @@ def error_bound(
     return ErrorBound(count, errors, sum(label is None for label in right[:count]), now, delta, after)
 
 
+def without_label(n: int) -> str:
+    """Say, if there are any, how many rows without a right label count as errors."""
+    return f" Rows without a right label count as errors: {n:,} of them." if n else ""
+
+
 def counted(upper: Sequence[float], is_open: Sequence[bool]) -> int:
     """Return how many draws to count if some of them are left open, that is without a decision.
 

@@ -174,22 +174,21 @@
     const settled = (i) => i in state.decisions && state.decisions[i][0] !== "skip";
     const isWrong = (i) => state.decisions[i][1] !== rows[i].given;  // changed, dropped or skipped
     const shownAs = rows.map((row) => row.csv[1].split(",")), draw = (i) => Number(shownAs[i][1]);
-    const judged = [...rows.keys()].filter((i) => shownAs[i][0] === "suspect" && settled(i));
-    // Each row up to the last draw was drawn, also one that was shown before as a suspect.
-    const last = [...rows.keys()].reduce((most, i) => shownAs[i][0] === "random" && draw(i) > most ? draw(i) : most, 0);
-    const drawn = [...rows.keys()].filter((i) => draw(i) <= last).sort((a, b) => draw(a) - draw(b));
+    const because = (why) => [...rows.keys()].filter((i) => shownAs[i][0].includes(why));  // of both reasons, for each
+    const judged = because("suspect").filter(settled), drawn = because("random").sort((a, b) => draw(a) - draw(b));
     const gap = drawn.findIndex((i) => !(i in state.decisions)), counted = gap < 0 ? drawn : drawn.slice(0, gap);
     const m = counted.length, w = counted.filter(isWrong).length;
-    let said = `${judged.filter(isWrong).length} of ${judged.length} suspects that are decided were wrong.`;
+    const percent = (share) => `${(100 * share).toFixed(1)}%`, of = (part, n) => `${part} of ${n}${n ? ` (${percent(part / n)})` : ""}`;
+    let said = `Suspects: ${of(judged.filter(isWrong).length, judged.length)} were wrong.`;
     if (m) {
-      const [lower, upper] = range(w, m), percent = (share) => `${(100 * share).toFixed(1)} %`;
+      const [lower, upper] = range(w, m);
       let more = 1;
       for (let width; more < 10000; more += Math.ceil(more / 20)) {
         const [a, b] = range(Math.round((w * (m + more)) / m), m + more);
         width = b - a;
         if (width <= upper - lower - 0.01) break;
       }
-      said += ` Of the first ${m} rows drawn at random ${w} were wrong, dropped or skipped. With confidence 0.95, ${percent(lower)} to ${percent(upper)} of the labels that nobody checked before are wrong, if rows are independent and decisions right. About ${more} more random rows would narrow this by a point.`;
+      said += ` Rows drawn at random: ${of(w, m)} were wrong, dropped or skipped. With confidence 0.95, so were ${percent(lower)} to ${percent(upper)} of all labels that were open when this page was made, if rows are independent and decisions right. About ${more} more random rows would narrow this by a point.`;
     }
     at("share").textContent = said;
   }

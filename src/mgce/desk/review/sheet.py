@@ -21,7 +21,7 @@ from mgce._validation import expected
 from mgce.desk.columns.spellings import near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.pages.web_page import STYLE, json_in_html, script_page
-from mgce.desk.review.decision_file import DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
+from mgce.desk.review.decision_file import BOTH, DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.desk.review.suspect_file import PICTURE, Suspect
 
 ID = "mgce-review-"  # the beginning of each name under which a browser keeps decisions
@@ -60,10 +60,11 @@ NO_SCRIPT = (
 
 @dataclass(frozen=True)
 class Shown:
-    """An example on the review page, and whether it is shown as a random draw or as a suspect."""
+    """An example on the review page, and whether it is shown as a random draw or as a suspect, or is both."""
 
     suspect: Suspect
-    is_random: bool
+    is_random: bool  # as what it comes first
+    is_both: bool = False
 
 
 def misspelt(suspects: Iterable[Suspect]) -> dict[str, str]:
@@ -93,9 +94,10 @@ def chosen(suspects: Sequence[Suspect], most: int, n_random: int) -> list[Shown]
     drawn = [one for one in sorted(suspects, key=lambda one: one.draw) if not one.is_checked][:n_random]
     by_lot = np.random.default_rng(derived_seed(0, "order of a pair")).random(len(suspects)) < 0.5
     order: list[Shown] = []
+    both = {one.key for one in wanted} & {one.key for one in drawn}
     for place in range(max(len(wanted), len(drawn))):
-        pair = [Shown(one, False) for one in wanted[place : place + 1]]
-        pair += [Shown(one, True) for one in drawn[place : place + 1]]
+        pair = [Shown(one, False, one.key in both) for one in wanted[place : place + 1]]
+        pair += [Shown(one, True, one.key in both) for one in drawn[place : place + 1]]
         order += pair[::-1] if by_lot[place] else pair
     first: dict[str, Shown] = {}
     for one in order:
@@ -273,7 +275,8 @@ def _csv_parts(one: Shown) -> tuple[str, str]:
     """Return a line of the decision file in two parts, before and after the decision, with formulas made harmless."""
     example = one.suspect
     before = [example.key, example.name, example.line, example.given]
-    behind = [RANDOM if one.is_random else SUSPECT, str(example.draw), repr(example.draw_probability)]
+    why = [RANDOM, SUSPECT] if one.is_random else [SUSPECT, RANDOM]
+    behind = [BOTH.join(why if one.is_both else why[:1]), str(example.draw), repr(example.draw_probability)]
     return _line(map(spreadsheet_cell, before)), _line([*behind, spreadsheet_cell(example.alternative)])
 
 

@@ -170,6 +170,8 @@ class Findings:
         error: bound on the errors, against right labels, of the model fitted to the training rows; None if unknown.
         left: with probability 1 - delta, at most this share of the table's labels is still wrong; None if unknown.
         before: estimated share of the table's labels that were wrong before the review; None if unknown.
+        wrong: number of the drawn rows whose label was wrong, or that were dropped or skipped.
+        about: estimated number of labels that are still wrong; None if unknown.
         delta: probability with which each of the two bounds may fail.
         note: why there are no bounds; "" if there are bounds.
     """
@@ -184,6 +186,8 @@ class Findings:
     delta: float
     note: str = ""
     before: float | None = None
+    wrong: int = 0
+    about: float | None = None
 
     @property
     def left_is_useful(self) -> bool:
@@ -217,13 +221,14 @@ def findings(
     told: dict[str, Any] = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
     told["skipped"] = sum(not one.is_settled for one in every)
     other = any(one.draw is not None and one.draw != draws.number[row] for row, one in decided.items())
-    last = max((one.draw or 0 for one in every if one.is_random), default=0)
+    last = max((one.draw or 0 for one in every if one.is_random or one.is_both), default=0)
     if other or last > len(draws.number):
         return Findings(**told, drawn=0, error=None, left=None, delta=delta, note=OTHER_DRAWS)
     order = np.argsort(draws.number)[:last].tolist()
     drawn, left, before = _left(order, decided, draws, delta)
     ours = np.argsort(draws.number[rows.held_out])  # the held-out rows in the order of the draws
     some = [decided.get(row) for row in rows.held_out[ours].tolist() if draws.number[row] <= last]
+    wrong = [row not in decided or decided[row].label != decided[row].given for row in order[:drawn]]
     return Findings(
         **told,
         drawn=drawn,
@@ -240,7 +245,22 @@ def findings(
         delta=delta,
         note="" if independent else DEPENDENT,
         before=before,
+        wrong=sum(wrong),
+        about=_about(order[:drawn], decided, draws),
     )
+
+
+def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws) -> float | None:
+    """Estimate how many labels are still wrong: as many of the rows left as of the drawn ones that are no suspects.
+
+    All suspects of a page were looked up. So those among the drawn rows say nothing of the rows that are left.
+    """
+    settled = {row: one for row, one in decided.items() if one.is_settled}
+    others = [row for row in order if row in settled and settled[row].is_random and not settled[row].is_both]
+    if not others:
+        return None
+    wrong = [settled[row].label != settled[row].given for row in others]
+    return float(np.average(wrong, weights=1 / draws.probability[others])) * (len(draws.number) - len(settled))
 
 
 def _left(

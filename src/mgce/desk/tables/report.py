@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from mgce._machine import describe
-from mgce._rounding import confidence_text, percent_down, percent_up, rate_down, rate_up
+from mgce._rounding import confidence_text, percent_up, rate_down, rate_up
 from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
@@ -77,7 +77,7 @@ def page(
         "What was done": _done(fit, name, model_file),
         "Limits": _limits(fit.plan),
     }
-    return document(f"{fit.plan.target} in {name}", headline(fit), sections)
+    return document(f"{fit.plan.target} in {name}", f"{headline(fit)}\n{wrong_labels(fit)}", sections)
 
 
 def headline(fit: TableFit) -> str:
@@ -129,31 +129,34 @@ def in_short(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
     review, *_, last = steps.values()
     suspects = fit.judgement.suspects(1).size
     command = f"{review} writes a page on which you check labels, the most suspect first" if suspects else last
-    return [headline(fit), f"Wrong labels: {_how_many_wrong(fit)}", f"Next: {command}."]
+    return [headline(fit), wrong_labels(fit), f"Next: {command}."]
 
 
-def _how_many_wrong(fit: TableFit) -> str:
+def wrong_labels(fit: TableFit) -> str:
     """Return how many labels were found wrong so far, how many may be left, and what more looks would tell."""
     share, review = fit.share, fit.findings
-    so_far = "" if review is None else f"{review.changed:,} found and mended so far. "
+    so_far = "Wrong labels: " + ("" if review is None else f"{review.changed:,} found and mended so far. ")
     if review is not None and review.left_is_useful:
         return so_far + left_wrong(review)
     n = math.floor(share.upper * share.n)
-    left = " may be left" if so_far else ""
-    most = f"0 to {n:,} of the {share.n:,} ({percent_up(share.upper)}){left}, if {ASSUMPTION}."
-    if review is not None and review.before is not None:  # of right labels, which tell more than the model does
-        about = max(0.0, review.before * share.n - review.changed - review.dropped)
-        return f"{so_far}{most} The {review.drawn:,} rows drawn at random suggest about {about:,.0f}."
+    of = f"{share.n:,}{' labels of distinct rows' if fit.n_copies else ''} ({percent_up(share.upper)})"
+    most = f"0 to {n:,} of the {of}{'' if review is None else ' may be left'}, if {ASSUMPTION}."
+    if review is not None and review.about is not None:  # of right labels, which tell more than the model does
+        found = (
+            f"{review.wrong:,} of {review.drawn:,} ({review.wrong / review.drawn:.1%}) were wrong, dropped or skipped"
+        )
+        about = f"about {min(review.about, n):,.0f} wrong labels are left, by those that were no suspects"
+        return f"{so_far}{most} Rows drawn at random: {found}; {about}. {FEW_LOOKS}"
     asked, others = fit.counts.expected
     first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     estimate = f" The estimate is {expected}{first}."
-    looks = f" If you check {CHECKED_ROWS} rows drawn at random, the share is known to within {_points(fit)}."
-    return f"{so_far}{most}{estimate}{looks if share.width_after(CHECKED_ROWS) < share.upper else ''}"
-
-
-def _points(fit: TableFit) -> str:
-    return f"an interval of at most {100 * fit.share.width_after(CHECKED_ROWS):.0f} percentage points"
+    width = share.width_after(CHECKED_ROWS)
+    looks = (
+        f" If you check {CHECKED_ROWS} rows drawn at random, the share is known to within an interval of at most "
+        f"{100 * width:.0f} percentage points."
+    )
+    return f"{so_far}{most}{estimate}{looks if width < share.upper else ''}"
 
 
 def which_model(fit: TableFit) -> str:
@@ -172,27 +175,6 @@ def reading(fit: TableFit) -> str:
     learnt = f"Columns: {', '.join(kinds)}" + (f" ({', '.join(formats)})" if formats else "")
     left_out = ", ".join(f"{name} ({reason})" for name, reason in columns_left_out(fit).items())
     return f"{fit.reading or ''} {learnt}.{f' Left out: {left_out}.' if left_out else ''}".lstrip()
-
-
-def wrong_labels(fit: TableFit) -> str:
-    """Return sentences on the share of wrong labels, a range, and on what it assumes.
-
-    After a review, the share is that of labels still wrong: the bound from checked random rows, or else the estimate.
-    """
-    found, review = fit.share, fit.findings
-    labels = f"{found.n:,} labels{' of distinct rows' if fit.n_copies else ''}"
-    if review is not None and review.left_is_useful:
-        return left_wrong(review)
-    assumed = f"This assumes that {ASSUMPTION}."
-    ends = f"{percent_down(0)} to {percent_up(found.upper)}"
-    if review is not None:
-        still = "still wrong after the review, as the model estimates"
-        return f"Of the {labels}, {ends} are {still}. {assumed} {FEW_LOOKS}"
-    return (
-        f"Of the {labels}, {ends} are wrong. {assumed} The range begins at 0%, since hard rows and wrong labels look "
-        f"alike. Check {CHECKED_ROWS} rows drawn at random with mgce review: the share is then known to within "
-        f"{_points(fit)}."
-    )
 
 
 def _condition(certificate: RiskCertificate, plan: FitPlan) -> str:
@@ -296,7 +278,7 @@ def _choice(fit: TableFit) -> str:
 
 
 def _suspects(fit: TableFit, most: int) -> str:
-    """Return HTML with the share of wrong labels, the number that look wrong by class, and the most suspect rows."""
+    """Return HTML with the number of labels that look wrong by class, and the most suspect rows."""
     judged_by = (
         "A forest and a kernel regression judge the label of each row, without having learnt it: trees whose sample "
         "lacks the row, and a regression that leaves it out."
@@ -308,8 +290,9 @@ def _suspects(fit: TableFit, most: int) -> str:
         judged_by = "Rows stand in the order of doubt in their consensus, which the labels and a model of them decide."
         look_wrong = "Rows whose consensus is more probably wrong than right, by their consensus."
     words = paragraph(
-        f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong."
-    ) + paragraph(wrong_labels(fit))
+        f"{judged_by} A place at the top of the list is a reason to check a label, not a proof that it is wrong. Hard "
+        "rows and wrong labels look alike. So the number of wrong labels is a range from 0."
+    )
     each = zip(fit.model.classes, fit.counts.rows.tolist(), fit.counts.look_wrong.tolist(), strict=True)
     counts = [[str(label), f"{n:,}", f"{wrong:,}"] for label, n, wrong in each if n]
     words += table(

@@ -144,8 +144,8 @@ def split_rows(frame: pd.DataFrame, split: Split) -> Rows:
     is_first = first == np.arange(len(first))
     counts = labels[~held_out & is_first].value_counts().reindex(labels.unique(), fill_value=0)
     rare = sorted(counts[counts < 2].index)
-    notes += _on_rare(rare, int(labels.isin(rare).sum()))
     keep = ~labels.isin(rare).to_numpy()
+    notes += _on_rare(rare, int((~keep).sum()), int((held_out & ~keep & is_first).sum()))
     n_copies = int((~is_first).sum())
     notes += held_out_together(n_copies, len(labelled))
     unknown = order[(held_out & ~keep & is_first)[order]]
@@ -285,15 +285,14 @@ def _times(column: pd.Series[Any]) -> NDArray[np.float64]:
     return np.where(np.isnan(times), -np.inf, times)
 
 
-def _on_rare(rare: list[str], n: int) -> list[str]:
-    """Report, if there are any rare labels, that the n rows with these labels were left out."""
+def _on_rare(rare: list[str], n: int, held_out: int) -> list[str]:
+    """Report, if there are any rare labels, that the n rows with these labels were left out, some of them held out."""
     if not rare:
         return []
     rows = "1 row was" if n == 1 else f"{n:,} rows were"
-    return [
-        f"{rows} left out, with a label that fewer than two training rows have: {listed([*map(repr, rare)], NAMED)}. "
-        "Those held out count as errors in the certificate."
-    ]
+    said = f"{rows} left out: fewer than two training rows have their label ({listed([*map(repr, rare)], NAMED)})."
+    errors = f" The bound counts {held_out:,} of them as errors of the model, since they were held out."
+    return [said + (errors if held_out else "")]
 
 
 def row_keys(frame: pd.DataFrame, target: str, id: str | None = None) -> list[str]:

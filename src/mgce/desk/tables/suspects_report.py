@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,7 +12,7 @@ from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
 from mgce.desk.files.table_files import is_table
 from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
-from mgce.desk.review.bounds import MORE, width_after
+from mgce.desk.review.bounds import MORE, width_after, without_label
 from mgce.desk.review.decision_file import saved_as
 from mgce.desk.review.draws import HELD_OUT
 from mgce.desk.review.suspect_file import PICTURE
@@ -162,15 +163,15 @@ def widths(fit: TableFit) -> str:
 
 def right_on_checked(fit: TableFit) -> str:
     """Return sentences on the accuracy against right labels of checked rows; "" if no row held out was checked."""
-    error = None if fit.findings is None else fit.findings.error
-    if error is None:
+    found = fit.findings
+    if found is None or found.error is None:
         return ""
+    error = found.error
+    right = error.n - error.errors
     measured = (
-        f"The model is right on {error.n - error.errors:,} of {error.n:,} checked rows, drawn at random, that it had "
-        "not seen."
+        f"The model is right on {right:,} of {error.n:,} checked rows ({right / error.n:.1%}): of the "
+        f"{max(error.n, found.drawn):,} drawn at random, those that it had not seen.{without_label(error.unsettled)}"
     )
-    if error.unsettled:
-        measured += f" Rows without a right label count as errors: {error.unsettled:,} of them."
     if error.upper >= 1:
         return f"{measured} These rows do not suffice for a bound."
     return (
@@ -201,7 +202,7 @@ def checked_sentences(fit: TableFit) -> list[str]:
         f"{found.skipped:,} skipped.{gone}{kept}"
     ]
     if found.error is not None:
-        sentences.append("A model that is trained again with more decisions has a bound on errors of its own.")
+        sentences.append("If you decide on more rows and fit again, the new model has a bound of its own.")
     return sentences
 
 
@@ -214,16 +215,11 @@ def checked_section(fit: TableFit) -> str:
     return bullets(filter(None, [*right, *checked_sentences(fit)]))
 
 
-def terminal_steps(steps: Mapping[str, str]) -> list[str]:
-    """Return the lines for the terminal on what the user can do next."""
-    return ["Do this next:", *(f"  {command}" for command in steps.values())]
-
-
 def _caption(name: str, given: str, suggested: str) -> str:
     return html_text(f"{name}: {given}, or {suggested}?")
 
 
 def _short(cell: object) -> str:
     """Return a cell as text, shortened if it is too long for a readable table."""
-    text = str(cell)
+    text = str(cell).removesuffix(" 00:00:00") if isinstance(cell, datetime) else str(cell)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
