@@ -146,7 +146,7 @@ WRITTEN: list[Entry] = [
         "docs/pictures-and-texts.md",
         "mgce_lab.studies.texts --page",
         str(texts.RESULTS),
-        lambda: [texts.render(of.lines(texts.RESULTS))],
+        lambda: [render(of.lines(texts.RESULTS)) for render in (texts.render, texts.render_languages)],
     ),
     Written("docs/lab/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance()]),
     Written("docs/performance.md", "mgce_lab.studies.page", "results/benchmarks", lambda: [performance_in_short()]),

