@@ -131,6 +131,7 @@ def test_a_folder_without_a_sound_picture_is_refused(folder):
 
 def test_features_that_are_not_finite_are_refused(tmp_path):
     encoder = tiny(TEXTS)
-    broken = type(encoder)(encoder.card, encoder.prepare, lambda batch: encoder.embed(batch) * torch.inf)
-    with pytest.raises(ValueError, match="Expected `encoder` to be one whose features are finite, but got 'others for"):
-        embed(broken, Inputs(TEXTS, ("one",), ("1",)), tmp_path / "x.npz")
+    scale = torch.tensor([[1.0], [torch.inf], [1.0]])
+    broken = type(encoder)(encoder.card, encoder.prepare, lambda batch: encoder.embed(batch) * scale)
+    with pytest.raises(ValueError, match="one whose features are finite, but got 'others for two'"):
+        embed(broken, Inputs(TEXTS, ("one", "two", "three"), ("1", "2", "3")), tmp_path / "x.npz")

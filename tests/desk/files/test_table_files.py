@@ -9,7 +9,7 @@ import pytest
 
 from mgce.desk.files import read_table
 from mgce.desk.files.separators import SEPARATORS
-from mgce.desk.files.table_files import STDIN, is_table, read_accounted, read_frame, table_name
+from mgce.desk.files.table_files import STDIN, frame_as_written, is_table, read_accounted, read_frame, table_name
 from mgce.desk.files.text_tables import MISSING, TextFormat
 from mgce.desk.files.written_tables import to_csv
 
@@ -28,6 +28,12 @@ def test_the_separator_is_found(tmp_path, sep, suffix):
 def test_a_file_of_one_column_and_blank_lines_at_its_head_are_read(tmp_path):
     (tmp_path / "t.csv").write_text("\n\na\n1\n2\n")
     assert read_frame(tmp_path / "t.csv", "table")["a"].tolist() == [1, 2]
+
+
+def test_cells_as_written_are_those_of_every_row(tmp_path):
+    (tmp_path / "t.csv").write_text('id;x\n01;"1,50"\n02;\n')
+    wanted = pd.DataFrame({"id": ["01", "02"], "x": ["1,50", ""]})
+    pd.testing.assert_frame_equal(frame_as_written(tmp_path / "t.csv", TextFormat()), wanted, check_dtype=False)
 
 
 def test_decimal_commas_are_read_also_beside_a_word(tmp_path):
