@@ -121,12 +121,14 @@ def _figures(one: Results) -> str:
 def _mutants(after: Results, before: Results) -> list[str]:
     then, now = before.get("rooms", {}), after["rooms"]
     rows = [[room, _noticed(then.get(room)), _noticed(now.get(room))] for room in {**now, **then}]
+    later = {room: one["mgce"] for room, one in {**now, **then}.items() if "mgce" in one}
     return [
         "## Tests that notice",
         _joined(MUTANTS),
         f"{_joined(DRAWN)} {_machine(after)} `python -m mgce_lab.soak mutants --per-room {max(_drawn(after))} --seed "
         f"{after['seed']} --record after` repeats the test.",
         table(["room", "noticed before", "noticed after"], rows),
+        *([f"Tried with mgce {', '.join(sorted({*later.values()}))}: {', '.join(later)}."] if later else []),
     ]
 
 

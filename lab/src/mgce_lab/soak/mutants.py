@@ -26,6 +26,7 @@ from typing import Any
 
 from scipy import stats
 
+import mgce
 from mgce_lab.soak import reliability
 from mgce_lab.soak.code_changes import Change, changes
 
@@ -71,7 +72,8 @@ def main(options: argparse.Namespace) -> int:
     equivalent, rooms = json.loads(EQUIVALENT.read_text()), {}
     for room in options.rooms.split(","):
         verdicts = judge(Path.cwd(), room, options)
-        rooms[room] = summary(verdicts, equivalent, options.moved) | {"tier": "quick" if options.quick else "all"}
+        how = {"tier": "quick" if options.quick else "all", "mgce": mgce.__version__}
+        rooms[room] = summary(verdicts, equivalent, options.moved) | how
         _print(room, rooms[room], verdicts, equivalent)
     if options.record:
         from mgce._machine import describe
