@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import average_precision_score
 
 from mgce._machine import describe
 from mgce.desk.files.parts import Parts
@@ -32,7 +31,7 @@ from mgce.desk.tables.learning import Learnt, refit
 from mgce.desk.tables.rows import split_rows
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
-from mgce_lab.studies.growth import CLASSES, PAGE, made
+from mgce_lab.studies.growth import PAGE, made
 
 RESULTS = Path("results/growth")
 ROWS, COLUMNS = 20_000, 20
@@ -53,39 +52,32 @@ def main() -> None:
 def agreement() -> None:
     """Compare the first suspects of each fit with those of the fit in memory with the first seed."""
     lines = Lines(RESULTS / "agreement.jsonl", "chunks", "seed")
-    frame, right = made(np.random.default_rng(0), ROWS, COLUMNS)
-    wrong = frame["label"].to_numpy() != CLASSES[right]
-    first: pd.Series[Any] | None = None
+    frame = made(np.random.default_rng(0), ROWS, COLUMNS)[0]
+    first: list[int] | None = None
     for n, seed in [*((1, seed) for seed in SEEDS), *((n, seed) for n in N_CHUNKS for seed in SEEDS[:2])]:
         if first is not None and {"chunks": n, "seed": seed} in lines:
             continue
         start = time.process_time()
-        doubt = in_memory(frame, seed) if n == 1 else in_chunks(frame, n, seed)
+        suspects = in_memory(frame, seed) if n == 1 else in_chunks(frame, n, seed)
         seconds = time.process_time() - start
-        first = doubt if first is None else first
-        same = {f"first_{m}": len({*doubt.index[:m]} & {*first.index[:m]}) / m for m in FIRST}
-        ap = float(average_precision_score(wrong[doubt.index], doubt))
+        first = suspects if first is None else first
+        same = {f"first_{m}": len({*suspects[:m]} & {*first[:m]}) / m for m in FIRST}
         if {"chunks": n, "seed": seed} not in lines:
-            lines.add({"chunks": n, "seed": seed, **same, "ap": round(ap, 4), "processor_seconds": round(seconds)})
+            lines.add({"chunks": n, "seed": seed, **same, "processor_seconds": round(seconds)})
 
 
-def in_memory(frame: pd.DataFrame, seed: int) -> pd.Series[Any]:
-    """Return how probably each label is wrong by the number of its row, the most suspect first."""
+def in_memory(frame: pd.DataFrame, seed: int) -> list[int]:
+    """Return the numbers of the rows, the most suspect first."""
     plan = FitPlan("label", seed=seed)
     learnt: Any = Learnt(None, Choice(CORRECTION, None, []), [])  # type: ignore[arg-type]  # no model is needed
-    judged = refit(learnt, split_rows(frame, plan), plan, 1)[1]
-    return pd.Series(judged.wrong[judged.order], index=judged.order)
+    return [*refit(learnt, split_rows(frame, plan), plan, 1)[1].order.tolist()]
 
 
-def in_chunks(frame: pd.DataFrame, n: int, seed: int) -> pd.Series[Any]:
-    """Return the same by a fit in n chunks."""
+def in_chunks(frame: pd.DataFrame, n: int, seed: int) -> list[int]:
+    """Return the same of the most suspect rows, by a fit in n chunks."""
     with begun(frame, n, seed) as (parts, work), workers(None) as each:
         fit = fit_in_chunks(parts, work, each)
-        listed = fit.row_names.iloc[fit.judgement.order].astype(int).to_numpy() - 1
-        found = pd.concat([pd.read_parquet(part) for part in sorted(work.out.iterdir())])
-    doubt = pd.Series((found["p_wrong"] - found["p_given"] / 1000).to_numpy(), index=found["row"].astype(int) - 1)
-    others = doubt.drop(listed).sort_values(ascending=False)
-    return pd.concat([doubt[listed], others])
+    return [int(name) - 1 for name in fit.row_names.iloc[fit.judgement.order]]
 
 
 @contextmanager
@@ -137,11 +129,10 @@ def page() -> None:
             "all" if one["chunks"] == 1 else str(one["chunks"]),
             str(one["seed"]),
             *(f"{one[f'first_{m}']:.0%}" for m in FIRST),
-            f"{one['ap']:.3f}",
         ]
         for one in records
     ]
-    head = ["chunks", "seed", *(f"of the first {m:,}" for m in FIRST), "AP of suspects"]
+    head = ["chunks", "seed", *(f"of the first {m:,}" for m in FIRST)]
     write_between(PAGE, BEGIN, table(head, rows) + "\n", END)
 
 
