@@ -514,7 +514,6 @@ EXEMPT: list[Entry] = [
         OUTPUT,
     ),
     Exempt("docs/commands/predict.md", "are numbered from 1.", PLACE),
-    Exempt("docs/commands/predict.md", re.compile(r"q\s+is\s+below\s+0\.5\s+for\s+every\s+class"), DEFINITION),
     Exempt("docs/commands/train.md", re.compile(r"```console\n.*?```", re.DOTALL), OUTPUT),
     Exempt("docs/commands/train.md", "with an interval of 95 %", ARGUMENT),
     Exempt("docs/lab/convex-heads.md", "6,000 training rows of 1,280 numbers", CONDITION),
