@@ -27,8 +27,8 @@ ALLOWED = {
     ("_validation.py", "{high:g}"),
     ("concentration.py", "{low:g}"),
     ("concentration.py", "{high:g}"),
-    ("unbuilt.py", "{low:g}"),
-    ("unbuilt.py", "{high:g}"),
+    ("archive.py", "{low:g}"),
+    ("archive.py", "{high:g}"),
     ("uncertainty.py", "{low[j]:g}"),
     ("uncertainty.py", "{high[j]:g}"),
     ("agreement.py", "{found.low:+.1f}"),
@@ -84,12 +84,14 @@ def test_a_stated_probability_is_shown_as_it_was_stated(delta):
 @given(SHARES, SHARES, st.floats(0, 1.4), SHARES)
 def test_a_certificate_prints_what_is_proved(argmax, randomized, alpha, delta):
     text = str(replace(EXACT, argmax_error=argmax, randomized_error=randomized, alpha_risk=alpha, delta=delta))
-    shown = numbers(text.partition(". This assumes")[0])
-    assert shown[0] <= as_written(1 - delta) + Decimal("1e-15")
-    assert shown[1] == 100 and shown[4] == Decimal("1.4")
-    for printed, bound in zip((shown[2], shown[3], shown[5]), (argmax, randomized, alpha), strict=True):
+    confidence, n, *shares, beta, risk = numbers(text.partition(". This assumes")[0])
+    assert confidence <= as_written(1 - delta) + Decimal("1e-15")
+    assert n == 100 and beta == Decimal("1.4")
+    # Shares of examples are in percent, two that are equal stand once; the mean of the loss is a number.
+    bounds = (argmax, alpha) if argmax == randomized else (argmax, randomized, alpha)
+    for printed, bound in zip((*(share / 100 for share in shares), risk), bounds, strict=True):
         assert printed >= as_written(bound)
-        assert printed - as_written(bound) <= Decimal("1e-4")
+        assert printed - as_written(bound) <= Decimal("1e-3")
 
 
 @given(SHARES, SHARES)
@@ -103,7 +105,7 @@ def test_sets_print_what_is_proved(coverage, delta):
 def test_small_bounds_and_large_confidences_are_not_printed_as_none_and_all():
     right = np.arange(200_000) % 2
     text = str(certify(right, np.eye(2)[right], bounds=["argmax"]))
-    assert "at most 0.0000 " not in text and "at most 0.000015" in text
+    assert "at most 0.00% " not in text and "at most 0.0015% of" in text
     assert "With confidence 0.999999 over" in str(certify([0, 1], np.eye(2), delta=1e-6))
 
 
