@@ -6,12 +6,15 @@ import re
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from scipy import stats
 
+from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.store import Runs
 from mgce_lab.studies import (
     checked_rows,
+    cleaning,
     cleaning_sources,
     demo_seeds,
     estimators_page,
@@ -49,10 +52,20 @@ def test_table_of_looks_that_are_shared_out_is_that_of_its_results():
 
 
 def test_table_of_sources_that_save_looks_is_that_of_its_results_and_a_better_source_saves_more():
-    record = json.loads((ROOT / "results/certificates/cleaning-sources.json").read_text())
-    assert cleaning_sources.render(record) in (ROOT / "docs/commands/clean.md").read_text()
-    looks = [record["looks"][str(source)] for source in cleaning_sources.SOURCES]
-    assert looks == sorted(looks, reverse=True) and stats.binom.sf(max(record["false"].values()) - 1, 1000, 0.05) > 0.05
+    records = Lines(ROOT / "results/certificates/cleaning-sources.jsonl", "table").read()
+    assert cleaning_sources.render(records) in (ROOT / "docs/commands/clean.md").read_text()
+    of = {(one["table"], one["source"], one["way"]): one["looks"] for one in records}
+    for number in {one["table"] for one in records}:
+        looks = [of[number, None, "column"], *(of[number, source, "labels"] for source in cleaning_sources.SOURCES)]
+        assert looks == sorted(looks, reverse=True)
+    assert all(stats.binom.sf(round(1000 * one["false"]) - 1, 1000, 0.05) > 0.05 for one in records)
+
+
+def test_the_fewest_looks_of_an_exact_bound_are_those_that_find_one_of_enough_wrong_rows():
+    # No row is wrong, and more than 150 may not be: some look has to be at one of any 151 rows.
+    needed = 3000 * (1 - 0.05 ** (1 / 151))
+    assert needed <= cleaning.fewest(np.arange(3000), np.zeros(3000, bool)) <= needed + 15
+    assert cleaning.fewest(np.arange(3000), np.arange(3000) >= 1000) > 2000 - 150
 
 
 @pytest.mark.parametrize(

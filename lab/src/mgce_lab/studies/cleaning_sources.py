@@ -1,88 +1,108 @@
-"""Looks that a cheap source saves `mgce clean`, on made tables: `python -m mgce_lab.studies.cleaning_sources`.
+"""What a second source of labels saves of the looks of `mgce clean`: `python -m mgce_lab.studies.cleaning_sources`.
 
-The right class of each row follows the probabilities of a model, and 60 % of the given labels are right. A source, such
-as a language model, names the right class of a share of the rows, and any other class of the rest. Its answers only
-change which label is proposed, and how doubtful that is. People's looks alone decide what is kept.
+Of 3,000 rows of `letter`, 60 % of the labels are right. A source, such as a language model, names the right class of a
+share of the rows, and any other class of the rest. `mgce fit` gets the answers as a second column of labels, or as a
+column like any other. They only change which label is proposed, and how doubtful that is: people's looks alone decide
+what is kept. Each fit is a line of results/certificates/cleaning-sources.jsonl, with means over draws of the sample.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from mgce.desk.cli.clean import doubts
+from mgce.desk.review.cleaning import sample_share
+from mgce.desk.review.suspect_file import Suspect, read_suspects
+from mgce_lab.data import load
+from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
-from mgce_lab.studies.cleaning import N, cleaned, reader
+from mgce_lab.studies.cleaning import AT_MOST, DELTA, N, cleaned, reader
 
-OUT = Path(__file__).parents[4] / "results" / "certificates" / "cleaning-sources.json"
+RESULTS = Path(__file__).parents[4] / "results" / "certificates" / "cleaning-sources.jsonl"
 PAGE = Path(__file__).parents[4] / "docs" / "commands" / "clean.md"
 BEGIN, END = "<!-- sources -->\n", "<!-- /sources -->\n"
-CLASSES, GIVEN_RIGHT = 10, 0.6
-SOURCES = (None, 0.7, 0.85, 0.95)  # the shares of rows on which the source is right
-READ = 5  # of so many tables, one is read in the order of suspicion too
+GIVEN_RIGHT, DRAWS = 0.6, 1000
+SOURCES = (0.7, 0.85, 0.95)  # the shares of rows on which the source is right
+WAYS = {
+    "labels": ["--label-columns", "label,source"],
+    "column": ["--target", "label"],
+}
+
+
+CELLS = [(None, "column"), *((source, "labels") for source in SOURCES), (0.85, "column")]
 
 
 def main() -> None:
-    """Make tables, clean them, and write the means into the page."""
+    """Fit what has no result yet, and write the table of the page."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.cleaning_sources", description=__doc__)
-    parser.add_argument("--draws", type=int, default=1000)
-    found = measure(parser.parse_args().draws)
-    OUT.write_text(json.dumps(found, indent=1) + "\n")
-    write_between(PAGE, BEGIN, f"{render(found)}\n", END)
+    parser.add_argument("--tables", type=int, default=2)
+    lines = Lines(RESULTS, "table", "source", "way")
+    for number in range(parser.parse_args().tables):
+        for source, way in CELLS:
+            cell = {"table": number, "source": source, "way": way}
+            if cell not in lines:
+                lines.add({**cell, **measure(*made(number, source), WAYS[way])})
+    write_between(PAGE, BEGIN, f"{render(lines.read())}\n", END)
 
 
-def measure(draws: int) -> dict[str, Any]:
-    """Return mean numbers of looks by source, and how often more wrong labels than promised were left."""
-    looks: dict[str, list[int]] = {str(source): [] for source in SOURCES}
-    false, oracle = dict.fromkeys(looks, 0), []
-    for draw in range(draws):
-        rng = np.random.default_rng((68, draw))
-        probs, given, right = made(rng)
-        for source in SOURCES:
-            by_class = probs if source is None else posterior(probs, named(rng, right, source))
-            n, left, most = cleaned(1 - by_class.max(1), by_class.argmax(1) != right, 0.0, draw)
-            looks[str(source)].append(n)
-            false[str(source)] += left > most
-        if draw % READ == 0:
-            oracle.append(reader(1 - probs[np.arange(N), given], given != right))
-    means = {name: float(np.mean(values)) for name, values in looks.items()}
-    return {"draws": draws, "looks": means, "false": false, "oracle": float(np.mean(oracle))}
+def made(number: int, source: float | None) -> tuple[pd.DataFrame, Any]:
+    """Return a table whose labels are partly wrong, with the answers of a source if there is one; and right labels."""
+    data, rng = load("letter"), np.random.default_rng((68, number))
+    rows = rng.permutation(len(data.target))[:N]
+    right, k = data.target[rows], len(data.classes)
+    frame = data.features.iloc[rows].reset_index(drop=True)
+    for name, share in (("label", GIVEN_RIGHT), ("source", source)):
+        is_right, other = rng.random(N), (right + rng.integers(1, k, N)) % k
+        if share is not None:
+            frame[name] = [f"{label:02d}" for label in np.where(is_right < share, right, other)]
+    return frame, right
 
 
-def made(rng: np.random.Generator) -> tuple[Any, Any, Any]:
-    """Return the probabilities of the right class of each row, given its label; the given labels; the right ones."""
-    sure = rng.random(N) < 0.55
-    probs = np.where(sure[:, None], rng.dirichlet(np.full(CLASSES, 0.01), N), rng.dirichlet(np.full(CLASSES, 0.2), N))
-    right = (probs.cumsum(1) > rng.random((N, 1))).argmax(1)
-    given = named(rng, right, GIVEN_RIGHT)
-    return posterior(probs, given, GIVEN_RIGHT), given, right
+def measure(frame: pd.DataFrame, right: Any, options: Sequence[str]) -> dict[str, Any]:
+    """Fit, and return mean looks of `mgce clean`, how often more wrong labels were left, and the looks of a reader."""
+    every = suspects(frame, options)
+    rows = [int(one.name) - 1 for one in every]
+    doubt, wrong = doubts(every), np.array([int(one.proposal[0]) for one in every]) != right[rows]
+    share = sample_share([one.proposal[1] for one in every], int(AT_MOST * N), DELTA)
+    looks, left, most = np.transpose([cleaned(doubt, wrong, 0.0, draw, sampled=share) for draw in range(DRAWS)])
+    given = np.array([int(one.given) for one in every]) != right[rows]
+    read = reader(np.array([one.p_wrong for one in every]), given)
+    return {"looks": float(looks.mean()), "false": float((left > most).mean()), "reader": read}
 
 
-def named(rng: np.random.Generator, right: Any, share: float) -> Any:
-    """Return the right class in a share of the rows, and any other class in the rest."""
-    return np.where(rng.random(N) < share, right, (right + rng.integers(1, CLASSES, N)) % CLASSES)
+def suspects(frame: pd.DataFrame, options: Sequence[str]) -> list[Suspect]:
+    """Return the rows of the file of suspects that `mgce fit` writes for a table."""
+    with TemporaryDirectory() as folder:
+        frame.to_csv(Path(folder, "t.csv"), index=False)
+        command = [sys.executable, "-m", "mgce", "fit", "t.csv", *options, "--quiet"]
+        subprocess.run(command, cwd=folder, check=True, env=os.environ, capture_output=True)
+        return read_suspects(Path(folder, "t.suspects.csv"))
 
 
-def posterior(probs: Any, answers: Any, share: float | None = None) -> Any:
-    """Return the probabilities of the right class once a source has answered, which is right in a share of the rows."""
-    rows = np.arange(len(probs))
-    share = float(probs[rows, answers].mean()) if share is None else share
-    weights = np.full_like(probs, (1 - share) / (probs.shape[1] - 1))
-    weights[rows, answers] = share
-    product = probs * weights
-    return product / product.sum(1, keepdims=True)
-
-
-def render(found: dict[str, Any]) -> str:
+def render(records: Sequence[dict[str, Any]]) -> str:
     """Return the table of docs/commands/clean.md."""
-    names = ["no source", *(f"right on {source:.0%} of the rows" for source in SOURCES if source is not None)]
-    rows = [["read in order, with an oracle's stop", f"{found['oracle']:,.0f}", "", ""]]
-    for name, source in zip(names, map(str, SOURCES), strict=True):
-        n, share = found["looks"][source], found["false"][source] / found["draws"]
-        rows.append([name, f"{n:,.0f}", f"{1 - n / found['oracle']:.0%}", f"{share:.1%}"])
+
+    def of(source: float | None, way: str, key: str) -> float:
+        return mean(record[key] for record in records if (record["source"], record["way"]) == (source, way))
+
+    rows = []
+    for source, way in CELLS:
+        name = "no source" if source is None else f"right on {source:.0%}"
+        inside = ", as a column like others" if source is not None and way == "column" else ""
+        saved = 1 - of(source, way, "looks") / of(None, "column", "looks")
+        false = f"{of(source, way, 'false'):.1%}"
+        rows.append([name + inside, f"{of(source, way, 'looks'):,.0f}", f"{saved:.0%}" if source else "", false])
     return table(["source", "rows looked up", "saved", "false"], rows)
 
 
