@@ -2,7 +2,8 @@
 
 `python -m mgce_lab.studies.chunk_checks agreement` fits to 20,000 made rows in memory with several seeds, and in 2 and
 4 chunks, and counts how many of the first suspects are the same. `workers` learns and judges eight chunks by the two
-workers of a Dask cluster, and by two processes that know nothing of one another, in turn. `page` writes the tables of
+workers of a Dask cluster, and by two processes that know nothing of one another, in turn. `models` ranks the wrong
+labels of further rows by the merged models of 1 to 16 chunks. `page` writes the table of agreement of
 docs/large-tables.md. Results are lines in `results/growth/`.
 """
 
@@ -19,19 +20,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import average_precision_score
 
 from mgce._machine import describe
 from mgce.desk.files.parts import Parts
 from mgce.desk.streams.chunks import Chunks
 from mgce.desk.streams.fit import Work, fit_in_chunks
 from mgce.desk.streams.workers import workers
-from mgce.desk.tables.choice import CORRECTION, Choice
+from mgce.desk.tables.choice import CORRECTION, Choice, estimator
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.learning import Learnt, refit
 from mgce.desk.tables.rows import split_rows
+from mgce.estimators.merged import for_chunk, merged, share_of_trees
+from mgce.labels.doubtful import doubtful_labels
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
-from mgce_lab.studies.growth import PAGE, made
+from mgce_lab.studies.growth import CLASSES, PAGE, made
 
 RESULTS = Path("results/growth")
 ROWS, COLUMNS = 20_000, 20
@@ -39,14 +43,15 @@ FIRST = (100, 1_000)  # suspects that are compared
 SEEDS = (0, 1, 2)
 N_CHUNKS = (2, 4)
 PAIR_CHUNKS, PAIRS = 8, 3  # chunks of the table of ROWS rows for two workers, and how often both ways are measured
+MODELS, MODEL_ROWS = (2, 4, 8, 16), 10_000  # numbers of merged models, of chunks of so many rows
 BEGIN, END = "<!-- agreement -->\n", "<!-- /agreement -->"
 
 
 def main() -> None:
     """Measure, or write the page."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.chunk_checks", description=__doc__)
-    parser.add_argument("what", choices=["agreement", "workers", "page"])
-    {"agreement": agreement, "workers": pairs, "page": page}[parser.parse_args().what]()
+    parser.add_argument("what", choices=["agreement", "workers", "models", "page"])
+    {"agreement": agreement, "workers": pairs, "models": models, "page": page}[parser.parse_args().what]()
 
 
 def agreement() -> None:
@@ -119,6 +124,29 @@ def pairs() -> None:
                 rounded = {name: round(value, 1) for name, value in seconds.items()}
                 if pair >= 0:
                     lines.add({"pair": pair, **rounded, "machine": describe()}, unseen=["machine"])
+
+
+def models() -> None:
+    """Rank the wrong labels of further rows by the model of one chunk, and by merged ones of 100 trees in all."""
+    lines, rng = Lines(RESULTS / "models.jsonl", "models"), np.random.default_rng(0)
+
+    def drawn() -> tuple[Any, Any, Any]:
+        frame, right = made(rng, MODEL_ROWS, COLUMNS)
+        given = frame["label"].to_numpy()
+        return frame.drop(columns="label").to_numpy(), given, given != CLASSES[right]
+
+    X, given, wrong = drawn()
+    target = np.searchsorted(CLASSES, given)
+
+    def measured(n: int, model: Any) -> None:
+        doubt = doubtful_labels(model.predict_proba(X) @ model.transition_, target).wrong
+        lines.add({"models": n, "ap": round(float(average_precision_score(wrong, doubt)), 4)})
+
+    first = estimator(CORRECTION, 0).fit(*drawn()[:2])
+    measured(1, first)
+    fitted = [for_chunk(estimator(CORRECTION, 0), first, min(MODELS)).fit(*drawn()[:2]) for _ in range(max(MODELS))]
+    for n in MODELS:
+        measured(n, merged(fitted[:n], share_of_trees(first, n)))
 
 
 def page() -> None:
