@@ -37,6 +37,9 @@ DRAWS = 10_000  # of tables, for an interval: its ends then move by less than th
 WORST = 5  # tables that are named
 SIZES = (300, 1000, 5000)  # training rows of a list of tables
 BESIDE = (("models", "accuracy"), ("precision", None))  # of a cell, with the measure
+CHOOSING_SAYS = (
+    "Means over the cells with wrong labels. With 5,000 rows, all wrong labels are near the boundary of a linear model:"
+)
 LEAD = "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:"
 Record = dict[str, Any]
 
@@ -266,7 +269,7 @@ def choosing() -> str:
             n = len({cell["table"] for cell in cells})
             rows.append([f"{size:,}", str(n), str(len(cells)), *accuracy, *precise])
     heads = ["rows", "tables", "cells", "accuracy, `mgce fit`", "best other", "precision, `mgce fit`", "best other"]
-    return "\n\n".join(["## Choosing tables", "Means over the cells with wrong labels:", table(heads, rows)]) + "\n"
+    return "\n\n".join(["## Choosing tables", CHOOSING_SAYS, table(heads, rows)]) + "\n"
 
 
 def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
