@@ -148,7 +148,7 @@ ROOMS = {
     "mgce.integrations.cleanlab": ("issues", "classification datalab multiannotator"),
     "mgce.desk.cli": (
         "env main shared_options",
-        "group",
+        "group terminal",
         "outputs",
         "embedded",
         "annotated labelled_rows",

@@ -20,7 +20,7 @@ from rich.table import Table
 from commands import MODULES, program_of
 from mgce._text import spreadsheet_cell, spreadsheet_text
 from mgce.desk.cli import main
-from mgce.desk.cli.outputs import Terminal
+from mgce.desk.cli.terminal import Terminal
 from mgce_lab.engine.specification import document
 from mgce_lab.engine.store import Run, Runs
 from mgce_lab.paper.tabular import TabularRun
@@ -221,7 +221,7 @@ def test_no_text_reaches_rich_as_markup():
         markup = options.get("markup")
         assert markup is None or getattr(markup, "value", None) is False, file
         assert called not in ("from_markup", "render_str", "rprint", "inspect"), file
-        assert called != "Console" or file == "desk/cli/outputs.py", file
+        assert called != "Console" or file == "desk/cli/terminal.py", file
         assert called != "TextColumn" or markup is not None, file
         assert called != "Terminal" or not {"markup", "emoji"} & {*options}, file
 

@@ -4,8 +4,8 @@ import io
 import sys
 import time
 
-from mgce.desk.cli import outputs
-from mgce.desk.cli.outputs import Terminal, on_a_terminal, steps_shown
+from mgce.desk.cli import terminal
+from mgce.desk.cli.terminal import Terminal, on_a_terminal, steps_shown
 
 
 def test_progress_is_shown_on_standard_error_if_only_the_output_goes_to_a_file(monkeypatch):
@@ -27,7 +27,7 @@ def test_progress_is_shown_on_standard_error_if_only_the_output_goes_to_a_file(m
 
 
 def test_without_a_terminal_a_line_a_minute_says_what_is_done(monkeypatch):
-    monkeypatch.setattr(outputs, "MINUTE", 0.01)
+    monkeypatch.setattr(terminal, "MINUTE", 0.01)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with steps_shown(Terminal(file=io.StringIO()), "Fitting") as told:
         told("Fitting a forest", 1, 4)

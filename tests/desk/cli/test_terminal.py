@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from rich.table import Table
 
-from mgce.desk.cli.outputs import Terminal
+from mgce.desk.cli.terminal import Terminal
 
 HOSTILE = "a\x1b[31mb\x9b\u202ec\x07"
 

@@ -13,17 +13,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from mgce._files import write_files
-from mgce.desk.cli.outputs import (
-    Json,
-    Quiet,
-    check_folder,
-    check_outputs,
-    nothing_written_if_interrupted,
-    steps_shown,
-    terminal,
-    write_json,
-)
+from mgce.desk.cli.outputs import Json, Quiet, check_folder, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import Drop, Form, columns_of, grouped
+from mgce.desk.cli.terminal import nothing_written_if_interrupted, steps_shown
 from mgce.desk.columns.notes import left_out_copies, without_label
 from mgce.desk.files import Table
 from mgce.desk.files.table_files import table_name

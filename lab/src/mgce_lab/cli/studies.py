@@ -12,7 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mgce._text import printable
-from mgce.desk.cli.outputs import Terminal
+from mgce.desk.cli.terminal import Terminal
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine.place import PRECISIONS, Place
 from mgce_lab.engine.result import Result, page_name, to_text

@@ -14,16 +14,9 @@ import typer
 from mgce._files import write_files
 from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL, files_of
-from mgce.desk.cli.outputs import (
-    Json,
-    Quiet,
-    check_outputs,
-    nothing_written_if_interrupted,
-    steps_shown,
-    terminal,
-    write_json,
-)
+from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import Device, Threads, use_threads
+from mgce.desk.cli.terminal import nothing_written_if_interrupted, steps_shown
 from mgce.desk.review.draws import draw
 from mgce.desk.review.suspect_file import check_overwritten
 from mgce.desk.tables.listing import Listing, suspects_csv

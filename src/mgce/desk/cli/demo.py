@@ -15,7 +15,8 @@ from mgce._files import write_files
 from mgce._rounding import percent_up
 from mgce.desk.cli.fit import fit
 from mgce.desk.cli.fit_files import FitFiles
-from mgce.desk.cli.outputs import Quiet, Terminal, check_folder, check_outputs
+from mgce.desk.cli.outputs import Quiet, check_folder, check_outputs
+from mgce.desk.cli.terminal import Terminal
 from mgce.desk.files.written_tables import to_csv
 from mgce.desk.tables.known_table import DATASETS, FIRST, LABEL, Found, KnownTable, found, known_table
 

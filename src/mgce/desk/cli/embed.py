@@ -12,8 +12,9 @@ import typer
 
 from mgce._validation import check_count, check_device, expected
 from mgce.desk.cli.embedded import embed_with_progress, files_of, files_of_encoder, loaded_encoder
-from mgce.desk.cli.outputs import Quiet, Terminal, check_outputs
+from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, grouped, use_threads
+from mgce.desk.cli.terminal import Terminal
 from mgce.desk.encoders.embedding import Inputs, unread_pictures
 from mgce.desk.encoders.libraries import BUILT_IN, BUILT_IN_TEXTS, SENTENCES, TIMM, TRANSFORMERS, check_kind
 from mgce.desk.files.table_files import read_frame

@@ -15,8 +15,8 @@ import typer
 from rich.console import Console
 
 from mgce._validation import expected
-from mgce.desk.cli.outputs import steps_shown
 from mgce.desk.cli.shared_options import Form, parse_names
+from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
 from mgce.desk.encoders.embedding import Encoder, Inputs, embed, pictures_in, unread_pictures
 from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
@@ -51,7 +51,7 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
     """Encode all inputs into a file; after Ctrl-C, the same command goes on.
 
     Args:
-        console: where the command prints, see :func:`mgce.desk.cli.outputs.steps_shown`.
+        console: where the command prints, see :func:`mgce.desk.cli.terminal.steps_shown`.
         encoder: the encoder.
         inputs: what it encodes.
         out: the file of features.

@@ -28,8 +28,9 @@ from mgce.desk.cli.embedded import (
 )
 from mgce.desk.cli.fit_files import FitFiles, Origin
 from mgce.desk.cli.fit_options import Given, Labels, Large, Settings, Written
-from mgce.desk.cli.outputs import Terminal, nothing_written_if_interrupted, steps_shown, terminal, write_json
+from mgce.desk.cli.outputs import terminal, write_json
 from mgce.desk.cli.shared_options import Form, grouped, typed
+from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
 from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import is_parts

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, Source, read_new
-from mgce.desk.cli.outputs import Terminal
 from mgce.desk.cli.shared_options import TABLE
+from mgce.desk.cli.terminal import Terminal
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import left_out_copies, without_label

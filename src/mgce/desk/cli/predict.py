@@ -13,17 +13,9 @@ import typer
 from mgce._files import replacing, write_files
 from mgce._validation import expected
 from mgce.desk.cli.embedded import PredictForm, files_of, files_of_encoder, files_of_features, read_new
-from mgce.desk.cli.outputs import (
-    Json,
-    Quiet,
-    Terminal,
-    check_outputs,
-    check_table,
-    nothing_written_if_interrupted,
-    terminal,
-    write_json,
-)
+from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.shared_options import TABLE, grouped
+from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.files.table_files import accounted, answer_suffix, frame_as_written, is_table, is_text_file, table_name

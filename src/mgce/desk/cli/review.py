@@ -11,8 +11,9 @@ import typer
 
 from mgce._files import write_files
 from mgce._validation import check_count, expected
-from mgce.desk.cli.outputs import Quiet, Terminal, check_outputs
+from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.shared_options import grouped
+from mgce.desk.cli.terminal import Terminal
 from mgce.desk.review.decision_file import ON_LOOKS, saved_as
 from mgce.desk.review.sheet import (
     Beside,
