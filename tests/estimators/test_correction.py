@@ -52,8 +52,22 @@ def test_it_is_the_mean_of_a_forest_and_a_kernel_regression_of_the_estimated_lab
     regressed = clf.ridge_.features(X)  # zero on average
     np.testing.assert_allclose(regressed.mean(0), 0, atol=1e-12)
     by_kernel = np.clip(regressed @ clf.ridge_.coef_.T + right.mean(0), 0, 1) + fourier_ridge.LEAST
-    expected = (by_trees + by_kernel / by_kernel.sum(1, keepdims=True)) / 2 + 1 / 60
+    expected = ((by_trees + by_kernel / by_kernel.sum(1, keepdims=True)) / 2 + 1 / 60) ** clf.scale_
     np.testing.assert_allclose(clf.predict_proba(X), expected / expected.sum(1, keepdims=True), atol=1e-6)
+
+
+def test_the_scale_makes_up_for_what_many_features_cost_a_model_of_its_sureness():
+    rng = np.random.default_rng(0)
+    right = np.arange(1800) % 3
+    X = rng.normal(size=(1800, 200)) + 2.5 * np.eye(3, 200)[right]
+    given = np.where(rng.random(600) < 0.2, (right[:600] + 1 + rng.integers(2, size=600)) % 3, right[:600])
+    clf = LabelCorrectionClassifier(n_estimators=50, n_components=500, random_state=0).fit(X[:600], given)
+    probs = clf.predict_proba(X[600:])
+    accuracy = (probs.argmax(1) == right[600:]).mean()
+    unscaled = probs ** (1 / clf.scale_)
+    gaps = [accuracy - (p / p.sum(1, keepdims=True)).max(1).mean() for p in (unscaled, probs)]
+    assert gaps[0] > 0.3  # 54 % sure, 89 % right
+    assert 0 <= gaps[1] < gaps[0] / 2
 
 
 def test_right_labels_follow_from_predictions_without_the_label_in_the_rows_order():

@@ -8,17 +8,20 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.utils import check_random_state
 from torch import nn
 
 from mgce.estimators.base import FloatArray, RobustClassifier, check_single
-from mgce.estimators.forest import SELECTION_ROWS, SELECTION_TREES, TREE_ROWS
+from mgce.estimators.forest import LARGEST_SCALE, SELECTION_ROWS, SELECTION_TREES, TREE_ROWS
 from mgce.estimators.fourier_ridge import FourierRidge, on_simplex
 from mgce.estimators.parameters import Interval, checked
 from mgce.estimators.torch_modules import Cosines, ForestAndRegression, ScaledLog, TreeSums, dense_layers
 from mgce.estimators.trees import Nodes, Trees
 from mgce.labels.correction import correct
+from mgce.labels.sharpened import sharpened
 
 # Candidates for the fewest rows of a leaf on the given labels: powers of about three, from leaves that memorise every
 # label to leaves in which 40 % of wrong ones are outvoted.
@@ -34,13 +37,16 @@ class LabelCorrectionClassifier(RobustClassifier):
 
     .. math:: p_i = \tfrac12 \big(p_i^{\text{forest}} + p_i^{\text{kernel}}\big), \qquad
               r_{ic} \propto q_{ic}\, T_{c y_i}, \qquad p_i \approx q_i T, \qquad
-              f(x) = \log \tfrac12 \big(g^{\text{forest}}(x) + g^{\text{kernel}}(x)\big)
+              f(x) = s \log \tfrac12 \big(g^{\text{forest}}(x) + g^{\text{kernel}}(x)\big)
 
     First a forest and a kernel ridge regression learn the given labels y. Their mean p predicts each training row
     without its own label: by out-of-bag trees, and by leaving one row out. From p follow the noise matrix T, the
     probabilities q of right labels, and with the given label r: see :func:`mgce.labels.correction.correct`.
-    Then both models learn r, shape (n, k), in place of the labels. They end as g. The margins f (logits) are those
-    of cross-entropy, so :meth:`predict_proba` returns the mean of g: estimated probabilities of right labels.
+    Then both models learn r, shape (n, k), in place of the labels. They end as g. A mean of trees and a regression with
+    a penalty are less sure than what they learn, most of all with many features. The scale s makes up for it: with it,
+    what g says of each row without the row has the least cross-entropy to r. Here r is of p sharpened by
+    :func:`mgce.labels.sharpened.sharpened`. The margins f (logits) are those of cross-entropy, so
+    :meth:`predict_proba` returns estimated probabilities of right labels.
 
     No row is left out, and no share of wrong labels has to be known. Distances between rows matter to the kernel: put a
     StandardScaler in front. Missing values must be filled in beforehand.
@@ -60,6 +66,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         transition_: T, the estimated probability that a row of class i is given the label j, shape (k, k).
         leaf_: the fewest rows of a leaf of the forest on the given labels.
         trees_, ridge_: g, the trees and the kernel regression.
+        scale_: the scale s.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
@@ -71,7 +78,8 @@ class LabelCorrectionClassifier(RobustClassifier):
         (0.98, 0.92)
 
     Reference: Breiman, Random forests, 2001; Rahimi and Recht, Random features for large-scale kernel machines, 2007;
-    Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017 (for p = q T).
+    Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017 (for p = q T);
+    Guo et al., On calibration of modern neural networks, 2017 (s is one over their temperature).
     """
 
     _domains: ClassVar[dict[str, Any]] = {
@@ -135,10 +143,12 @@ class LabelCorrectionClassifier(RobustClassifier):
         probs = (by_trees + on_simplex(self.ridge_.fit(given))) / 2
         correction = correct(probs, index)
         self.transition_ = correction.transition
-        self.ridge_.fit(correction.probs)
+        by_ridge = on_simplex(self.ridge_.fit(correction.probs))
         self.ridge_.forget()
         forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, n_trees)
         self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
+        left_out = np.log((_out_of_bag(forest) + by_ridge) / 2 + self.least_prob_)
+        self.scale_ = _scale(left_out, correct(sharpened(probs, index), index).probs, weight)
         self.left_out_proba_[order], self.right_proba_[order] = probs, correction.probs
         return self
 
@@ -161,7 +171,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         self.trees_.check(self.n_features_in_, len(self.classes_))
         sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))[:, 0]
         mean = (sums / len(self.trees_.starts) + on_simplex(self.ridge_.predict(X))) / 2
-        return np.asarray(np.log(mean + self.least_prob_))
+        return np.asarray(self.scale_ * np.log(mean + self.least_prob_))
 
     def _margin_modules(self) -> list[nn.Module]:
         self.trees_.check(self.n_features_in_, len(self.classes_))
@@ -169,7 +179,10 @@ class LabelCorrectionClassifier(RobustClassifier):
         angles = dense_layers([(ridge.random_weights_.T, ridge.random_offset_)])
         regression = nn.Sequential(*angles, Cosines(ridge.means_), *dense_layers([(ridge.coef_, ridge.intercept_)]))
         trees = TreeSums(self.trees_, single=True)
-        return [ForestAndRegression(trees, len(self.trees_.starts), regression), ScaledLog(1.0, 2, self.least_prob_)]
+        return [
+            ForestAndRegression(trees, len(self.trees_.starts), regression),
+            ScaledLog(self.scale_, 2, self.least_prob_),
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -185,6 +198,16 @@ def _out_of_bag(forest: Any) -> FloatArray:
 
 def _error(forest: Any, target: FloatArray, weight: FloatArray) -> float:
     return float(weight @ np.square(_out_of_bag(forest) - target).sum(1))
+
+
+def _scale(logs: FloatArray, right: FloatArray, weight: FloatArray) -> float:
+    """Return s for which softmax(s `logs`) has the least cross-entropy to the probabilities `right`, both (n, k)."""
+    said = (right * logs).sum(1)
+
+    def loss(scale: float) -> float:
+        return float(weight @ (logsumexp(scale * logs, axis=1) - scale * said))
+
+    return float(minimize_scalar(loss, bounds=(0, LARGEST_SCALE), method="bounded").x)
 
 
 def _nodes(tree: Any) -> Nodes:

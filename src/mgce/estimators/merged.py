@@ -82,8 +82,7 @@ def merged(models: Sequence[Any], n_trees: int = 0) -> Any:
             found.ridge_ = copy.copy(found.ridge_)
             for part in ("coef_", "intercept_"):
                 setattr(found.ridge_, part, mean(part, [model.ridge_ for model in models]))
-        else:
-            found.scale_ = float(mean("scale_"))
+        found.scale_ = float(mean("scale_"))
     for name in ("left_out_proba_", "right_proba_", "oof_proba_", "oob_decision_function_"):
         found.__dict__.pop(name, None)  # of rows of the first chunk alone
     return found

@@ -278,6 +278,8 @@ def _correction(classifier: Any, node: Node, d: int, k: int) -> None:
     ridge.random_offset_, ridge.means_ = (saved[name].array(np.float64, m) for name in ("random_offset_", "means_"))
     ridge.coef_, ridge.intercept_ = saved["coef_"].array(np.float64, k, m), saved["intercept_"].array(np.float64, k)
     classifier.ridge_ = ridge
+    # A file of before the scale was learnt has none.
+    classifier.scale_ = node["scale_"].number(LEAST, MOST) if "scale_" in node.fields else 1.0
 
 
 def _forest(classifier: Any, node: Node, d: int, k: int) -> None:
