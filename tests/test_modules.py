@@ -19,7 +19,7 @@ TESTED_IN = {
     "desk/cli/main": "desk/cli/test_commands.py",
     "desk/cli/shared_options": "desk/cli/test_fit.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
-    "desk/streams/dask_frames": "desk/streams/test_workers.py",
+    "desk/streams/judged": "desk/streams/test_fit.py",
     "_column_types": "desk/tables/test_frame_types.py",
     "desk/files/images": "desk/encoders/test_pictures.py",
     "desk/files/text_tables": "desk/files/test_table_files.py",

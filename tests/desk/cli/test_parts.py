@@ -93,7 +93,7 @@ def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch
     def stop(*_):
         raise stopped
 
-    monkeypatch.setattr(streams.Work, "begin", stop)
+    monkeypatch.setattr(streams.Work, "choose", stop)
     (tmp_path / "table.suspects").mkdir()  # an earlier fit has left one part
     parts.to_parquet(tmp_path / "table.suspects" / "part-00000.parquet")
     code, _, errors = mgce("fit", "table", "--target", "label")

@@ -8,8 +8,8 @@ from sklearn.metrics import average_precision_score
 from mgce.desk.files.parts import Parts
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.streams.chunks import Chunks
+from mgce.desk.streams.dask_frames import workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.workers import workers
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
 

@@ -12,9 +12,8 @@ import pytest
 
 from mgce.desk.files.parts import Parts
 from mgce.desk.streams.chunks import Chunks
-from mgce.desk.streams.dask_frames import fit_dask
+from mgce.desk.streams.dask_frames import fit_dask, workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.workers import workers
 from mgce.desk.tables.fit_plan import FitPlan
 
 pytestmark = [

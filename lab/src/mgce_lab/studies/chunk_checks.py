@@ -25,8 +25,8 @@ from sklearn.metrics import average_precision_score
 from mgce._machine import describe
 from mgce.desk.files.parts import Parts
 from mgce.desk.streams.chunks import Chunks
+from mgce.desk.streams.dask_frames import workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.workers import workers
 from mgce.desk.tables.choice import CORRECTION, Choice, estimator
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.learning import Learnt, refit
@@ -105,7 +105,7 @@ def pairs() -> None:
     with begun(made(np.random.default_rng(0), ROWS, COLUMNS)[0], PAIR_CHUNKS) as (parts, work):
         for one in enumerate(parts.units):
             work.chunks.scatter(one)
-        work.begin(0)
+        work.choose(0)
         with (
             distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, memory_limit=None) as cluster,
             context.Pool(2) as pool,

@@ -1,8 +1,9 @@
 """What `mgce fit` takes of a growing table in parts: processor time, peak memory, and how good its suspects are.
 
 `python -m mgce_lab.studies.growth --rows 100000 --columns 20` makes a table of three classes with 20 % wrong labels,
-and measures one fit, in memory (`--memory 0`), in chunks, or on the workers of a Dask cluster (`--processes`). Each
-result is a line of `results/growth/cells.jsonl`. `--page` writes the table of docs/large-tables.md.
+and measures one fit, in memory (`--memory 0`), in chunks, or on the workers of a Dask cluster (`--processes`).
+`--embeddings` makes one column of lists of so many numbers, of a hundred classes. Each result is a line of
+`results/growth/cells.jsonl`. `--page` writes the table of docs/large-tables.md.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ from mgce_lab.engine.markdown import table, write_between
 RESULTS, PAGE = Path("results/growth/cells.jsonl"), Path("docs/large-tables.md")
 BEGIN, END = "<!-- growth -->\n", "<!-- /growth -->"
 CLASSES, WRONG = np.array(["a", "b", "c"]), 0.2
+EMBEDDED = np.array([f"c{number}" for number in range(100)])  # classes of embeddings
+APART = 0.15  # standard deviation of the centres of their classes, beside 1 of the rows: one row in ten is ambiguous
 AT_ONCE = 50_000  # rows that are made at a time, one part
 NEW = 10_000  # further rows with right labels
 INFORMATIVE, HIDDEN = 10, 12  # columns that the right class depends on, by a network of so many hidden units
@@ -50,9 +53,12 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--memory", default="2GB", help="of mgce fit; 0 to fit in memory")
     parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument(
+        "--embeddings", action="store_true", default=None, help="make one column of lists of so many numbers"
+    )
     parser.add_argument("--page", action="store_true", help="write the table of docs/large-tables.md")
     options = parser.parse_args()
-    lines = Lines(RESULTS, "rows", "columns", "memory", "processes")
+    lines = Lines(RESULTS, "rows", "columns", "memory", "processes", "embeddings")
     cell = {name: getattr(options, name) for name in lines.key}
     if options.rows is not None and cell not in lines:
         lines.add(measured(cell))
@@ -70,16 +76,27 @@ def made(rng: np.random.Generator, n: int, d: int) -> tuple[pd.DataFrame, NDArra
     return pd.DataFrame(X, columns=[f"x{i}" for i in range(d)]).assign(label=CLASSES[given]), right
 
 
+def embedded(rng: np.random.Generator, n: int, d: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Return n embeddings of d numbers with given labels, and the right classes."""
+    k = len(EMBEDDED)
+    centres = np.random.default_rng(1).normal(0, APART, (k, d)).astype(np.float32)
+    right = rng.integers(0, k, n)
+    X = centres[right] + rng.standard_normal((n, d), np.float32)
+    given = np.where(rng.random(n) < WRONG, (right + rng.integers(1, k, n)) % k, right)
+    return pd.DataFrame({"embedding": [*X], "label": EMBEDDED[given]}), right
+
+
 def measured(cell: dict[str, Any]) -> dict[str, Any]:
     """Make a table, fit to it by the command, and measure."""
+    make, classes = (embedded, EMBEDDED) if cell["embeddings"] else (made, CLASSES)
     with tempfile.TemporaryDirectory() as folder:
         parts, model, wrong = Path(folder, "table"), Path(folder, "model.mgce"), []
         parts.mkdir()
         rng = np.random.default_rng(0)
         for start in range(0, cell["rows"], AT_ONCE):
-            frame, right = made(rng, min(AT_ONCE, cell["rows"] - start), cell["columns"])
+            frame, right = make(rng, min(AT_ONCE, cell["rows"] - start), cell["columns"])
             frame.to_parquet(parts / f"part-{start:09}.parquet", index=False)
-            wrong.append(frame["label"].to_numpy() != CLASSES[right])
+            wrong.append(frame["label"].to_numpy() != classes[right])
         given = parts
         command = [sys.executable, "-m", "mgce", "fit", "--target", "label", "--out", str(model), "--jobs", "1"]
         if cell["memory"] == "0":  # one file is read whole where no memory is stated
@@ -97,8 +114,8 @@ def measured(cell: dict[str, Any]) -> dict[str, Any]:
         seconds, used = time.monotonic() - start_time, resource.getrusage(resource.RUSAGE_CHILDREN)
         ranked = suspects(model)
         fitted = TableModel.load(model)
-        new, right = made(np.random.default_rng(2), NEW, cell["columns"])
-        hits = fitted.predict(fitted.columns.select(new)).label == CLASSES[right]
+        new, right = make(np.random.default_rng(2), NEW, cell["columns"])
+        hits = fitted.predict(fitted.columns.select(new)).label == classes[right]
         place = ranked["row"].astype(int).to_numpy() - 1
         return {
             **cell,
@@ -130,7 +147,7 @@ def page(records: list[dict[str, Any]]) -> str:
     rows = [
         [
             f"{one['rows']:,}",
-            str(one["columns"]),
+            f"embeddings of {one['columns']}" if one.get("embeddings") else str(one["columns"]),
             "all" if one["memory"] == "0" else one["memory"],
             str(one["processes"]),
             f"{one['processor_seconds']:,}",
@@ -138,7 +155,10 @@ def page(records: list[dict[str, Any]]) -> str:
             f"{one['ap']:.3f}",
             f"{one['accuracy']:.1%}",
         ]
-        for one in sorted(records, key=lambda one: (one["columns"], one["rows"], one["processes"], one["memory"]))
+        for one in sorted(
+            records,
+            key=lambda one: (bool(one.get("embeddings")), one["columns"], one["rows"], one["processes"], one["memory"]),
+        )
     ]
     return table(head, rows)
 

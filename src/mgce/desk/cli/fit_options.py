@@ -26,8 +26,8 @@ from mgce.desk.cli.shared_options import (
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.streams.chunks import Chunks, n_chunks, parse_memory
+from mgce.desk.streams.dask_frames import workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.workers import workers
 from mgce.desk.tables.fit import OnStep, TableFit
 from mgce.desk.tables.fit_plan import FitPlan
 

@@ -1,18 +1,49 @@
-"""Fit to Dask DataFrames: the workers write their partitions to files, and fit to these."""
+"""Fit on the workers of a Dask cluster: to files that they reach, or to a Dask DataFrame, which they write as files."""
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mgce._files import replacing
+from mgce._validation import expected, not_installed
 from mgce.desk.files.parts import Parts
 from mgce.desk.streams.chunks import Chunks, n_chunks, parse_memory
-from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.workers import workers
+from mgce.desk.streams.fit import Each, Work, fit_in_chunks
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
+
+
+@contextmanager
+def workers(scheduler: str | None) -> Iterator[Each]:
+    """Yield a function that returns what another function returns for each of some arguments.
+
+    It calls the function in this process, or on the workers of a Dask cluster.
+
+    A worker that is lost costs what it was computing: Dask gives that to another one.
+
+    Args:
+        scheduler: address of the scheduler of a Dask cluster; None for this process.
+
+    Raises:
+        ValueError: if Dask is not installed, or there is no scheduler.
+    """
+    if scheduler is None:
+        yield lambda function, arguments: [function(one) for one in arguments]
+        return
+    try:
+        distributed: Any = importlib.import_module("distributed")
+    except ModuleNotFoundError:
+        raise ValueError(not_installed("`--scheduler` needs", "Dask", "dask")) from None
+    try:
+        client = distributed.Client(scheduler, timeout="10s")
+    except (OSError, ValueError) as error:
+        raise ValueError(expected("scheduler", "the address of a Dask scheduler, tcp://...", scheduler)) from error
+    with client:
+        yield lambda function, arguments: client.gather(client.map(function, [*arguments], pure=False))
 
 
 def fit_dask(frame: Any, plan: FitPlan, out: Path, memory: str = "2GB") -> TableFit:

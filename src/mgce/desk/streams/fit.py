@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -27,7 +27,7 @@ from mgce.desk.files.reading import Reading
 from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import NAME, own_name
 from mgce.desk.streams.chunks import Chunks
-from mgce.desk.streams.workers import Each
+from mgce.desk.streams.judged import DRAWN, Judged
 from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, estimator, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
@@ -39,14 +39,12 @@ from mgce.estimators.merged import for_chunk, merged, share_of_trees
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.share import NoiseShare, bounded_share
 
-LISTED = 10_000  # rows in the file of suspects for people: weeks of looking
-DRAWN = 1_000  # rows of a random order there: a day of looking, of which half are rows held out
 # Rows that are learnt: eight of the largest chunks. All rows are judged. Models of 1, 2, 4, 8 and 16 chunks of 10,000
 # rows ranked wrong labels of new rows with an AP of 0.901, 0.911, 0.911, 0.912 and 0.914, as in results/growth.
 LEARNT = 400_000
 IN_CHUNKS = (AUTO, "forest", "linear")  # models that learn chunk by chunk
-OF_ROWS = ("target", "probs", "wrong", "suggestion", "is_issue", "is_distinct", "rank")  # what is judged of each row
 ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that all models have the same classes
+Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a function for each of some arguments
 
 
 @dataclass(frozen=True)
@@ -59,48 +57,77 @@ class Pilot:
     models: dict[str, Any]  # fitted to the first chunk, by name: the model, and the one that judges labels
     draws: pd.DataFrame  # the first rows of a random order, by their number in the table
 
+    @classmethod
+    def of(cls, found: TableFit, places: NDArray[np.int64]) -> Pilot:
+        """Keep of the fit to a chunk what all others need.
+
+        Args:
+            found: the fit.
+            places: the numbers of the rows of the chunk in the table.
+        """
+        draws = found.listing.draws
+        some = draws.number <= DRAWN
+        at = places[found.row_names.index.to_numpy()[some]]
+        drawn = pd.DataFrame({"number": draws.number[some], "probability": draws.probability[some]}, index=at)
+        fitted = {found.choice.name: found.choice.fitted, found.judge.name: found.judge.fitted}
+        models = {name: _without_trees(one) for name, one in fitted.items()}
+        steps = [found.model.pipeline.steps[0], ("classifier", models[found.choice.name])]
+        model = replace(found.model, pipeline=Pipeline(steps), trained_rows=found.model.trained_rows[:0])
+        return cls(found.plan, model, found.choice.name, models, drawn)
+
     def made(self, name: str, n: int, jobs: int) -> Any:
         """Return an unfitted model for one of n chunks."""
         model = estimator(name, self.plan.seed, jobs, self.plan.beta)
         return for_chunk(model, self.models[name], n)
 
+    def merged(self, name: str, models: list[Any], n: int) -> Any:
+        """Return one model of those of some of n chunks."""
+        first = self.models[name]
+        return merged(models, share_of_trees(first, n) if hasattr(first, "n_estimators") else 0)
 
-@dataclass(frozen=True)
-class Judged:
-    """What is known of the rows of a chunk."""
+    def features(self, selected: pd.DataFrame) -> NDArray[Any]:
+        """Return the features of some rows, as the first chunk determined them."""
+        return np.asarray(self.model.pipeline[:-1].transform(selected))
 
-    judgement: DoubtfulLabels  # of the most suspect rows, and of those that were drawn
-    names: pd.Series[Any]
-    listing: Listing
-    counts: Counts
-    differing: int  # distinct rows whose label differs from the prediction
-    missing: dict[str, int]  # missing values of each feature
-    left_out: NDArray[np.int64]  # (2,), rows without a label, and with one that is none of the classes
-    notes: dict[str, str]  # the first note on each column
+    def rows(self, frame: pd.DataFrame, copies: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None) -> Rows:
+        """Return the rows of a chunk whose label is one of the classes, all of them to learn from.
 
-    def __add__(self, other: Judged) -> Judged:
-        """Return what is known of the rows of both."""
-        every: dict[str, Any] = {
-            name: np.concatenate([getattr(one.judgement, name) for one in (self, other)]) for name in OF_ROWS
-        }
-        lead = every["probs"][np.arange(len(every["target"])), every["target"]] - every["probs"].max(1)
-        every["rank"] = np.argsort(np.lexsort((every["rank"], lead)))
-        judged, (one, two) = replace(self.judgement, **every), (self.listing, other.listing)
-        listing = replace(
-            one,
-            cells=pd.concat([one.cells, two.cells], ignore_index=True),
-            keys=[*one.keys, *two.keys],
-            draws=Draws(*map(np.concatenate, zip(astuple(one.draws), astuple(two.draws), strict=True))),
+        Args:
+            frame: the chunk.
+            copies: the distinct rows, and for each row the one that stands for its copies; None to look for them.
+        """
+        columns, classes = self.model.columns, self.model.classes.astype(str)
+        all_labels = columns.labels(frame)
+        known = all_labels.isin(classes).to_numpy()
+        kept, labels = frame[known], all_labels[known]
+        selected = columns.select(kept)
+        train, first = self._distinct(kept, selected, labels) if copies is None else copies
+        return Rows(
+            frame=kept,
+            columns=columns,
+            selected=selected,
+            labels=labels,
+            target=np.searchsorted(classes, labels.to_numpy(dtype=str)).astype(np.int64),
+            classes=classes,
+            names=columns.row_names(frame)[known],
+            train=train,
+            held_out=train[:0],
+            first=first,
+            n_copies=len(kept) - len(train),
+            groups=None,
+            unknown=selected.iloc[:0],
+            unknown_groups=None,
+            notes=[],
         )
-        names = pd.concat([self.names, other.names], ignore_index=True)
-        return Judged(
-            *_listed(judged, names, listing),
-            self.counts + other.counts,
-            self.differing + other.differing,
-            {name: n + other.missing[name] for name, n in self.missing.items()},
-            self.left_out + other.left_out,
-            other.notes | self.notes,
-        )
+
+    def _distinct(
+        self, kept: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct rows, and for each row the one that stands for its copies."""
+        order = order_of(selected, labels, kept[[*dict.fromkeys(self.plan.unlearnt)]])
+        same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
+        first = np.unique(same, return_index=True)[1][same]
+        return order[first == np.arange(len(order))], order[first][np.argsort(order)]
 
 
 @dataclass(frozen=True)
@@ -112,21 +139,15 @@ class Work:
     jobs: int
     out: Path  # the folder for the parts of the file of suspects
 
-    def file(self, name: str) -> Path:
-        """Return the path of a file beside the chunks."""
-        return self.chunks.folder / name
-
     def save(self, name: str, value: Any) -> None:
-        """Write a file that another process can load, whole or not at all."""
-        path = self.file(name)
+        """Write a file beside the chunks that another process can load, whole or not at all."""
+        path = self.chunks.folder / name
         joblib.dump(value, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
 
-    @property
-    def pilot(self) -> Pilot:
-        """What :meth:`begin` has found."""
-        found: Pilot = joblib.load(self.file("pilot"))
-        return found
+    def load(self, name: str) -> Any:
+        """Return what :meth:`save` has written."""
+        return joblib.load(self.chunks.folder / name)
 
     @property
     def learnt(self) -> range:
@@ -134,128 +155,103 @@ class Work:
         n = self.chunks.n
         return range(min(n, max(2, math.ceil(n * LEARNT / self.chunks.rows))))
 
-    def begin(self, chunk: int) -> None:
+    def choose(self, chunk: int) -> None:
         """Choose, measure and certify the model on one chunk, as on a table of its own."""
         frame, places = self.chunks.frame(chunk)
         found = run(frame, self.plan, jobs=self.jobs, again=as_learnt)
-        draws = found.listing.draws
-        some = draws.number <= DRAWN
-        at = places[found.row_names.index.to_numpy()[some]]
-        drawn = pd.DataFrame({"number": draws.number[some], "probability": draws.probability[some]}, index=at)
-        fitted = {found.choice.name: found.choice.fitted, found.judge.name: found.judge.fitted}
-        models = {name: _without_trees(one) for name, one in fitted.items()}
-        steps = [found.model.pipeline.steps[0], ("classifier", models[found.choice.name])]
-        model = replace(found.model, pipeline=Pipeline(steps), trained_rows=found.model.trained_rows[:0])
-        self.save("pilot", Pilot(self.plan, model, found.choice.name, models, drawn))
+        self.save("pilot", Pilot.of(found, places))
         # No row leaves this process but in files that others open for their own rows.
         self.save("fit", replace(found, listing=replace(found.listing, cells=found.listing.cells.iloc[:0])))
 
     def learn(self, chunk: int) -> None:
         """Fit the models of a chunk."""
-        pilot, n = self.pilot, len(self.learnt)
-        every = labelled_rows(self.chunks.frame(chunk)[0], pilot)
+        pilot, n = self.load("pilot"), len(self.learnt)
+        every = pilot.rows(self.chunks.frame(chunk)[0])
         with one_blas_thread(), one_torch_thread():
-            X = pilot.model.pipeline[:-1].transform(every.selected.iloc[every.train])
-            X, rows, n_rows = _with_all_classes(X, every)
+            X, rows = _with_all_classes(pilot.features(every.selected.iloc[every.train]), every)
             fitted, judge = learn_all(pilot.name, X, rows, self.plan, partial(pilot.made, n=n, jobs=self.jobs))
-        probs = unlearnt(judge.fitted)[:n_rows].astype(np.float32)
+        probs = unlearnt(judge.fitted)[: len(every.train)].astype(np.float32)
         self.save(f"unlearnt-{chunk}", (probs, every.train, every.first))
-        self.save(f"prints-{chunk}", row_prints(rows.selected.iloc[:n_rows], rows.labels.iloc[:n_rows]))
-        kept = {name: _merged(pilot, name, [one], n) for name, one in ((pilot.name, fitted), judge)}
+        self.save(f"prints-{chunk}", row_prints(rows.selected, rows.labels))
+        kept = {name: pilot.merged(name, [one], n) for name, one in ((pilot.name, fitted), judge)}
         self.save(f"models-{chunk}", kept)
 
-    def models(self, name: str, but: int | None = None) -> Any:
+    def merged(self, pilot: Pilot, name: str, but: int | None = None) -> Any:
         """Return one model of all chunks that are learnt, or of all but one."""
-        each = [joblib.load(self.file(f"models-{one}"))[name] for one in self.learnt if one != but]
-        return _merged(self.pilot, name, each, len(self.learnt))
+        each = [self.load(f"models-{one}")[name] for one in self.learnt if one != but]
+        return pilot.merged(name, each, len(self.learnt))
 
     def judge(self, chunk: int) -> None:
-        """Judge the labels of a chunk by the models of the others, and by what its own said before it learnt a row."""
-        pilot, n = self.pilot, self.chunks.n
+        """Judge the labels of a chunk, and write them with its rows."""
+        pilot, n = self.load("pilot"), self.chunks.n
         frame, places = self.chunks.frame(chunk)
-        own, *copies = joblib.load(self.file(f"unlearnt-{chunk}")) if chunk in self.learnt else (None,)
-        rows = labelled_rows(frame, pilot, *copies)
-        source = next(name for name in (HEAD, CORRECTION) if name in pilot.models)
-        with one_blas_thread(), one_torch_thread():
-            X = pilot.model.pipeline[:-1].transform(rows.selected)
-            model, of_own = self.models(source, but=chunk), 0.0 if own is None else 1 / len(self.learnt)
-            matrix = model.transition_ if source == CORRECTION else np.eye(len(rows.classes))
-            probs = np.empty((len(X), len(rows.classes)))
-            probs[rows.train] = model.predict_proba(X[rows.train]) @ matrix * (1 - of_own)
-            probs[rows.train] += 0 if own is None else own * of_own
-            judged = doubtful_labels(
-                probs[rows.first], rows.target, classes=rows.classes, first=rows.first, X=X, source=source
-            )
-        names, listing = self._listing(rows, places[rows.frame.index], pilot)
+        own, *copies = self.load(f"unlearnt-{chunk}") if chunk in self.learnt else (None,)
+        rows = pilot.rows(frame, tuple(copies) or None)
+        judged = self._judgement(chunk, rows, pilot, own)
+        names, listing = _listing(rows, places[rows.frame.index], pilot)
         table = pd.DataFrame(own_columns(judged, names, listing)).iloc[judged.order]
         table.columns = [*table.columns[:NAME], own_name(str(names.name)), *table.columns[NAME + 1 :]]
         table.astype({"line": "str"}).to_parquet(self.out / f"part-{chunk:05}.parquet", index=False)
-        distinct, empty = judged.is_distinct, int(pilot.model.columns.labels(frame).isna().sum())
+        differs, empty = judged.probs.argmax(1) != judged.target, int(pilot.model.columns.labels(frame).isna().sum())
         notes = *unlike_their_column(rows.frame, rows.selected, rows.columns.kinds), *pilot.model.unseen(rows.selected)
-        self.save(
-            f"judged-{chunk}",
-            Judged(
-                *_listed(judged, names, listing),
-                Counts.of(judged),
-                int((judged.probs.argmax(1) != judged.target)[distinct].sum()),
-                {name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
-                np.array([empty, len(frame) - len(rows.frame) - empty]),
-                {_about(note): f"In chunk {chunk + 1} of {n}: {note[0].lower()}{note[1:]}" for note in notes},
-            ),
+        found = Judged(
+            judged,
+            names,
+            listing,
+            Counts.of(judged),
+            int(differs[judged.is_distinct].sum()),
+            {name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
+            np.array([empty, len(frame) - len(rows.frame) - empty]),
+            {_about(note): f"In chunk {chunk + 1} of {n}: {note[0].lower()}{note[1:]}" for note in notes},
         )
+        self.save(f"judged-{chunk}", found.listed())
 
-    def _listing(self, rows: Rows, places: NDArray[np.int64], pilot: Pilot) -> tuple[pd.Series[Any], Listing]:
-        """Return the names of rows, by their numbers in the table from 0, and what is listed of them."""
-        place = pd.Index(pilot.draws.index).get_indexer(places)
-        number = np.where(place < 0, DRAWN + 1 + np.arange(len(places)), pilot.draws["number"].to_numpy()[place])
-        chance = np.where(place < 0, 0.0, pilot.draws["probability"].to_numpy()[place])
-        names = pd.Series((places + 1).astype(str), index=rows.names.index, name="row")
-        target, vectors = self.plan.target, rows.columns.kinds if rows.columns.width else ()
-        others = [name for name in rows.frame.columns if name not in (target, self.plan.id, *vectors)]
-        listing = Listing(rows.frame[others], row_keys(rows.frame, target), None, Draws(number, chance), {}, target)
-        return rows.names if self.plan.id else names, listing
+    def _judgement(self, chunk: int, rows: Rows, pilot: Pilot, own: NDArray[np.float32] | None) -> DoubtfulLabels:
+        """Judge by the models of other chunks, and by what its own said before it learnt a row, if it learnt one."""
+        source = next(name for name in (HEAD, CORRECTION) if name in pilot.models)
+        with one_blas_thread(), one_torch_thread():
+            X, model = pilot.features(rows.selected), self.merged(pilot, source, but=chunk)
+            probs = np.empty((len(X), len(rows.classes)))
+            others = model.predict_proba(X[rows.train])
+            if source == CORRECTION:
+                others = others @ model.transition_
+            of_own = 1 / len(self.learnt)
+            probs[rows.train] = others if own is None else others * (1 - of_own) + own * of_own
+            return doubtful_labels(
+                probs[rows.first], rows.target, classes=rows.classes, first=rows.first, X=X, source=source
+            )
 
 
-def labelled_rows(
-    frame: pd.DataFrame, pilot: Pilot, train: NDArray[np.int64] | None = None, first: NDArray[np.int64] | None = None
-) -> Rows:
-    """Return the rows of a chunk whose label is one of the classes, all of them to learn from.
+def _listing(rows: Rows, places: NDArray[np.int64], pilot: Pilot) -> tuple[pd.Series[Any], Listing]:
+    """Return the names of rows, by their numbers in the table from 0, and what is listed of them."""
+    plan = pilot.plan
+    drawn = pilot.draws.reindex(places)
+    number = np.where(drawn["number"].isna(), DRAWN + 1 + np.arange(len(places)), drawn["number"]).astype(np.int64)
+    chance = drawn["probability"].fillna(0.0).to_numpy()
+    names = pd.Series((places + 1).astype(str), index=rows.names.index, name="row")
+    vectors = rows.columns.kinds if rows.columns.width else ()
+    others = [name for name in rows.frame.columns if name not in (plan.target, plan.id, *vectors)]
+    keys = row_keys(rows.frame, plan.target)
+    listing = Listing(rows.frame[others], keys, None, Draws(number, chance), {}, plan.target)
+    return rows.names if plan.id else names, listing
 
-    Args:
-        frame: the chunk.
-        pilot: what the first chunk decided.
-        train: the distinct rows; None to look for copies.
-        first: for each row, the one that stands for its copies.
-    """
-    columns, classes = pilot.model.columns, pilot.model.classes.astype(str)
-    all_labels = columns.labels(frame)
-    known = all_labels.isin(classes).to_numpy()
-    kept, labels = frame[known], all_labels[known]
-    selected = columns.select(kept)
-    if train is None or first is None:
-        others = kept[[name for name in dict.fromkeys(pilot.plan.unlearnt) if name in kept.columns]]
-        order = order_of(selected, labels, others)
-        same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
-        first_in_order = np.unique(same, return_index=True)[1][same]
-        first = order[first_in_order][np.argsort(order)]
-        train = order[first_in_order == np.arange(len(order))]
-    return Rows(
-        frame=kept,
-        columns=columns,
-        selected=selected,
-        labels=labels,
-        target=np.searchsorted(classes, labels.to_numpy(dtype=str)).astype(np.int64),
-        classes=classes,
-        names=columns.row_names(frame)[known],
-        train=train,
-        held_out=train[:0],
-        first=first,
-        n_copies=len(kept) - len(train),
-        groups=None,
-        unknown=selected.iloc[:0],
-        unknown_groups=None,
-        notes=[],
+
+def _with_all_classes(X: NDArray[Any], rows: Rows) -> tuple[NDArray[Any], Rows]:
+    """Return the distinct rows alone, with a made-up row of next to no weight for each class that has none of them."""
+    train, n = rows.train, len(rows.train)
+    absent = np.setdiff1d(np.arange(len(rows.classes)), rows.target[train])
+    weight = rows.weight(train)
+    weight = np.ones(n) if weight is None else weight
+    alone = replace(
+        rows,
+        selected=rows.selected.iloc[train],
+        labels=rows.labels.iloc[train],
+        target=np.concatenate([rows.target[train], absent]),
+        train=np.arange(n + len(absent)),
+        first=np.arange(n + len(absent)),
+        weights=np.concatenate([weight, np.full(len(absent), ANCHOR)]) if rows.n_copies or len(absent) else None,
     )
+    return np.concatenate([X, np.zeros((len(absent), X.shape[1]), X.dtype)]) if len(absent) else X, alone
 
 
 def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = None) -> TableFit:
@@ -268,7 +264,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
     Args:
         parts: the table.
         work: the settings, and where the chunks are.
-        each: what :func:`mgce.desk.streams.workers.workers` yields.
+        each: what :func:`mgce.desk.streams.dask_frames.workers` yields.
         told: called at the beginning of each step, as by :func:`mgce.desk.tables.fit.run`.
 
     Returns:
@@ -285,7 +281,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
         raise ValueError(expected("model", f"one of {', '.join(IN_CHUNKS)} for a table in chunks", plan.model))
     steps: list[tuple[str, Callable[[Any], Any], Iterable[Any]]] = [
         ("Dividing the rows", work.chunks.scatter, enumerate(parts.units)),
-        ("Choosing on the first chunk", work.begin, [0]),
+        ("Choosing on the first chunk", work.choose, [0]),
         ("Learning the chunks", work.learn, work.learnt),
         ("Judging all labels", work.judge, chunks),
     ]
@@ -298,18 +294,15 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
 
 def _whole(work: Work, parts: Parts) -> TableFit:
     """Return the fit to the first chunk, with the model of all that are learnt, and what was found in all chunks."""
-    pilot, chunks = work.pilot, range(work.chunks.n)
-    first: TableFit = joblib.load(work.file("fit"))
-    ours: Judged = joblib.load(work.file("judged-0"))
-    found = reduce(add, (joblib.load(work.file(f"judged-{chunk}")) for chunk in chunks[1:]), ours)
-    prints = np.sort(np.concatenate([joblib.load(work.file(f"prints-{chunk}")) for chunk in work.learnt]))
-    steps = [pilot.model.pipeline.steps[0], ("classifier", work.models(pilot.name))]
+    pilot, first, ours = (work.load(name) for name in ("pilot", "fit", "judged-0"))
+    found: Judged = reduce(add, (work.load(f"judged-{chunk}") for chunk in range(1, work.chunks.n)), ours)
+    prints = np.sort(np.concatenate([work.load(f"prints-{chunk}") for chunk in work.learnt]))
+    steps = [pilot.model.pipeline.steps[0], ("classifier", work.merged(pilot, pilot.name))]
     share = bounded_share(found.differing, int(found.counts.rows.sum()))
     draws, later = found.listing.draws, found.listing.draws.number > DRAWN
     number = draws.number.copy()
     number[later] = DRAWN + 1 + np.arange(later.sum())  # each row of the file has one of its own
-    counted = {*without_label(int(ours.left_out[0])), *(note.split(": ", 1)[1].lower() for note in ours.notes.values())}
-    others = [note for note in first.notes if note not in counted and note.lower() not in counted]
+    source = {"source": parts.source, "sentences": tuple(parts.notes)}
     return replace(
         first,
         model=replace(first.model, pipeline=Pipeline(steps), trained_rows=prints),
@@ -319,20 +312,20 @@ def _whole(work: Work, parts: Parts) -> TableFit:
         row_names=found.names,
         n_copies=parts.rows - int(found.left_out.sum()) - share.n,
         n_missing=found.missing,
-        reading=Reading(
-            parts.path.name, parts.rows, len(parts.schema.names), source=parts.source, sentences=tuple(parts.notes)
-        ),
+        reading=Reading(parts.path.name, parts.rows, len(parts.schema.names), **source),
         notes=[
-            *_on_chunks(work, first, share, found.left_out.tolist()),
+            *_on_chunks(work, first, share),
+            *without_label(int(found.left_out[0])),
+            *_too_rare(int(found.left_out[1])),
             *found.notes.values(),
-            *(f"In the first chunk, {note}" if note[0].isdigit() else note for note in others),
+            *_on_first(first.notes, ours),
             *parts.notes,
         ],
     )
 
 
-def _on_chunks(work: Work, first: TableFit, share: NoiseShare, left: list[int]) -> list[str]:
-    """Say how the table was divided, what more rows gave, and which rows were left out."""
+def _on_chunks(work: Work, first: TableFit, share: NoiseShare) -> list[str]:
+    """Say how the table was divided, and what more rows gave."""
     n, learnt = work.chunks.n, len(work.learnt)
     rows = share.n / n * (learnt - learnt / n)  # that were learnt by who judges a row, in the mean
     return [
@@ -341,34 +334,25 @@ def _on_chunks(work: Work, first: TableFit, share: NoiseShare, left: list[int]) 
         "What more rows give: of labels that it had not learnt, the model predicts "
         f"{first.quality['accuracy']:.1%} if it learns {first.n_train:,} rows, and {1 - share.disagreement:.1%} if it "
         f"learns {round(rows):,}.",
-        *without_label(left[0]),
-        *([f"{left[1]:,} rows were left out, with labels too rare for the first chunk."] if left[1] else []),
     ]
+
+
+def _too_rare(n: int) -> list[str]:
+    """Report, if there are any, that n rows were left out whose label the first chunk lacks."""
+    return [f"{n:,} rows were left out, with labels too rare for the first chunk."] if n else []
+
+
+def _on_first(notes: list[str], ours: Judged) -> list[str]:
+    """Return the notes of the fit to the first chunk, without what is said of all chunks."""
+    said = {*without_label(int(ours.left_out[0])), *(note.split(": ", 1)[1] for note in ours.notes.values())}
+    said = {note.lower() for note in said}
+    left = (note for note in notes if note.lower() not in said)
+    return [f"In the first chunk, {note}" if note[0].isdigit() else note for note in left]
 
 
 def _about(note: str) -> str:
     """Return which column a note is on, and what of it: misfits, or unseen categories."""
     return note.split("`")[1] + note.split()[0]
-
-
-def _with_all_classes(X: NDArray[Any], rows: Rows) -> tuple[NDArray[Any], Rows, int]:
-    """Return the distinct rows alone, with a made-up row of next to no weight for each class that has none of them."""
-    train, n = rows.train, len(rows.train)
-    absent = np.setdiff1d(np.arange(len(rows.classes)), rows.target[train])
-    weight = rows.weight(train)
-    weight = np.ones(n) if weight is None else weight
-    alone = replace(
-        rows,
-        selected=rows.selected.iloc[train],
-        labels=rows.labels.iloc[train],
-        target=np.concatenate([rows.target[train], absent]),
-        train=np.arange(n + len(absent)),
-        first=np.arange(n + len(absent)),
-        weights=np.concatenate([weight, np.full(len(absent), ANCHOR)]) if rows.n_copies or len(absent) else None,
-    )
-    if not len(absent):
-        return X, alone, n
-    return np.concatenate([X, np.zeros((len(absent), X.shape[1]), X.dtype)]), alone, n
 
 
 def _without_trees(model: Any) -> Any:
@@ -377,20 +361,3 @@ def _without_trees(model: Any) -> Any:
     for name in ("trees_", "left_out_proba_", "right_proba_", "oof_proba_", "oob_decision_function_"):
         found.__dict__.pop(name, None)
     return found
-
-
-def _merged(pilot: Pilot, name: str, models: list[Any], n: int) -> Any:
-    first = pilot.models[name]
-    return merged(models, share_of_trees(first, n) if hasattr(first, "n_estimators") else 0)
-
-
-def _listed(
-    judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing
-) -> tuple[DoubtfulLabels, pd.Series[Any], Listing]:
-    """Return the rows that the file of suspects lists: the most suspect ones, and those that were drawn."""
-    rows = np.union1d(judged.order[:LISTED], np.flatnonzero(listing.draws.number <= DRAWN))
-    parts: dict[str, Any] = {name: getattr(judged, name)[rows] for name in OF_ROWS}
-    draws = Draws(listing.draws.number[rows], listing.draws.probability[rows])
-    cells, keys = listing.cells.iloc[rows].reset_index(drop=True), [listing.keys[row] for row in rows.tolist()]
-    listed = replace(listing, cells=cells, keys=keys, draws=draws)
-    return replace(judged, **parts), names.iloc[rows].reset_index(drop=True), listed
