@@ -13,7 +13,8 @@ from mgce.risk import (
     stratified_upper,
 )
 from mgce.risk.betting import refuted_from
-from mgce.risk.checking import FOR_RATE, _weights, reserved, upper_after
+from mgce.risk.checking import upper_after
+from mgce.risk.looks import FOR_RATE, _weights, reserved
 
 DELTA = 0.1
 

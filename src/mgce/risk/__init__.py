@@ -12,8 +12,8 @@ from mgce.risk.alpha_loss import (
     symmetric_noise_bounds,
 )
 from mgce.risk.betting import betting_intervals, betting_upper, betting_upper_sequence, drift_upper_sequence
-from mgce.risk.certificate import Bounds, RiskCertificate, certify
-from mgce.risk.checking import Looks, looked_up_upper_sequence, rows_to_check, share_looks
+from mgce.risk.certificate import Bounds, RiskCertificate
+from mgce.risk.certifying import certify
 from mgce.risk.concentration import (
     clopper_pearson_lower,
     clopper_pearson_upper,
@@ -23,6 +23,7 @@ from mgce.risk.concentration import (
     maurer_pontil_radius,
     maurer_pontil_upper,
 )
+from mgce.risk.looks import Looks, looked_up_upper_sequence, rows_to_check, share_looks
 from mgce.risk.minimax import MinimaxRisk, linear_risk_bound, minimax_risk, stochastic_gradient
 from mgce.risk.noise_rate import (
     NoiseRateInterval,

@@ -10,9 +10,9 @@ import numpy as np
 
 from mgce import _validation
 from mgce._arrays import IntArray, one_hot
-from mgce.risk.certificate import Request, RiskCertificate, certify, judge, sampled
+from mgce.risk.certificate import RiskCertificate
+from mgce.risk.certifying import Request, StatedNoise, certify, judge, sampled
 from mgce.risk.sample import UNSEEN, Sample, checked_names, checked_probs, checked_target, cluster_indices
-from mgce.risk.stated_noise import StatedNoise
 
 
 def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate:

@@ -14,10 +14,10 @@ from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
 from mgce.risk.betting import betting_refutes, n_orders, shuffled
 from mgce.risk.certificate import FRESH, unseen_examples
+from mgce.risk.certifying import StatedNoise
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import AnyNoise, KnownTransition, SymmetricNoise
 from mgce.risk.sample import UNSEEN, Sample, checked_target
-from mgce.risk.stated_noise import StatedNoise
 from mgce.sets.conformal import ConformalSets, checked_rows, conformal_scores
 
 EXCHANGEABLE = unseen_examples("exchangeable with those to come")

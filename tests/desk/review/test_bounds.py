@@ -3,10 +3,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from mgce.desk.review.bounds import MORE, error_bound, share_left_sequence, width_after
+from mgce.desk.review.bounds import MORE, error_bound, share_left_sequence
 from mgce.desk.review.draws import draw
 from mgce.risk import betting_upper_sequence, certify
-from mgce.risk.checking import reserved
+from mgce.risk.looks import foretold_widths, reserved
 
 
 def test_the_error_bound_holds_at_all_times_by_an_exact_computation():
@@ -91,8 +91,8 @@ def test_draws_of_unknown_probability_are_refused():
 def test_the_foretold_width_is_about_the_one_that_comes():
     for n, error in ((25, 0.1), (100, 0.2), (50, 0.0)):
         rng = np.random.default_rng(0)
-        widths = []
+        found = []
         for _ in range(40):
             wrong = rng.random(n) < error
-            widths.append(betting_upper_sequence(wrong)[-1] - error)
-        assert width_after(n, error) == pytest.approx(np.mean(widths), abs=0.05)
+            found.append(betting_upper_sequence(wrong)[-1] - error)
+        assert foretold_widths(error, n, 0.05)[-1] == pytest.approx(np.mean(found), abs=0.05)

@@ -1,7 +1,6 @@
 """The script of the review page: what a press of a key decides, in a browser."""
 
 import csv
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
 from mgce._text import spreadsheet_cell
+from mgce.desk.review.bounds import MORE
 from mgce.desk.review.decision_file import read_decisions
 from mgce.desk.review.sheet import DIGITS, LETTERS, Beside, Shown, class_keys, sheet, sheet_id
 from mgce.desk.review.suspect_file import Suspect
@@ -316,9 +316,9 @@ def test_what_was_found_so_far_has_a_range_from_the_random_rows_alone(opened):
     assert said.startswith("Suspects: 5 of 15 (33.3%) were wrong. Rows drawn at random: 10 of 30 (33.3%) were wrong,")
     lower, upper = range_by_scipy(10, 30)
     assert f"With confidence 0.95, so were {lower:.1%} to {upper:.1%} of" in said
-    more = int(re.search(r"About (\d+) more", said)[1])
-    widths = [np.diff(range_by_scipy(round(10 * (30 + n) / 30), 30 + n))[0] for n in (more, more // 2)]
-    assert widths[0] <= upper - lower - 0.01 < widths[1]
+    later = (range_by_scipy(round(10 * (30 + n) / 30), 30 + n) for n in MORE)
+    ends = ", ".join(f"{low:.1%} to {high:.1%} after {n}" for n, (low, high) in zip(MORE, later, strict=True))
+    assert said.endswith(f"If further random rows show as many, this will be about {ends} more.")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("k")  # behind a row that was passed over nothing counts, since a person may choose what to pass
     assert "Rows drawn at random: 10 of 30" in page.inner_text("#share")

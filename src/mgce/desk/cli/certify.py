@@ -30,8 +30,9 @@ from mgce.desk.tables.looked_up import looked_up, order_to_check, to_check_csv
 from mgce.desk.tables.predictions import LabelledPredictions, class_matrix, read_class_table
 from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
-from mgce.risk.certificate import MendedLabelsWarning
-from mgce.risk.checking import check_width, upper_after
+from mgce.risk.certifying import MendedLabelsWarning
+from mgce.risk.checking import upper_after
+from mgce.risk.looks import check_width
 from mgce.risk.parts import LABEL
 from mgce.risk.parts import PREDICTION as PREDICTED
 from mgce.risk.sample import UNSEEN

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray
 from mgce._validation import expected
 from mgce.desk.review.draws import HELD_OUT
 from mgce.risk.betting import betting_upper_sequence
-from mgce.risk.checking import RESERVED, reserving_upper_sequence
+from mgce.risk.looks import RESERVED, reserving_upper_sequence
 
 MORE = (50, 100, 200)  # further checked rows for which a bound is foretold: half an hour's work, an hour's and two
 
@@ -163,22 +162,3 @@ def share_left_sequence(
     top = 1 / (n * least)
     z = np.minimum(np.asarray(was_wrong, dtype=float) / (n * q), top)
     return np.minimum(1.0, betting_upper_sequence(z, delta, limits=(0.0, top)))
-
-
-def width_after(checked: int, error: float, delta: float = 0.05) -> float:
-    """Estimate how far the bound of :func:`error_bound` will be above a model's error after `checked` examples.
-
-    The errors are assumed to occur at even intervals among the examples.
-
-    Args:
-        checked: number of checked examples, drawn at random, which the model was not trained on.
-        error: share of these examples that the model classifies wrongly.
-        delta: probability in (0, 1) with which the bound may fail.
-
-    Example:
-        >>> round(width_after(100, 0.1), 3)
-        0.109
-    """
-    steps: NDArray[np.float64] = np.floor(np.arange(checked + 1) * error + 0.5)
-    errors = np.diff(steps)
-    return float(betting_upper_sequence(errors, delta)[-1] - errors.mean())

@@ -182,13 +182,8 @@
     let said = `Suspects: ${of(judged.filter(isWrong).length, judged.length)} were wrong.`;
     if (m) {
       const [lower, upper] = range(w, m);
-      let more = 1;
-      for (let width; more < 10000; more += Math.ceil(more / 20)) {
-        const [a, b] = range(Math.round((w * (m + more)) / m), m + more);
-        width = b - a;
-        if (width <= upper - lower - 0.01) break;
-      }
-      said += ` Rows drawn at random: ${of(w, m)} were wrong, dropped or skipped. With confidence 0.95, so were ${percent(lower)} to ${percent(upper)} of all labels that were open when this page was made, if rows are independent and decisions right. About ${more} more random rows would narrow this by a point.`;
+      const later = data.more.map((n) => `${range(Math.round((w * (m + n)) / m), m + n).map(percent).join(" to ")} after ${n}`);
+      said += ` Rows drawn at random: ${of(w, m)} were wrong, dropped or skipped. With confidence 0.95, so were ${percent(lower)} to ${percent(upper)} of all labels that were open when this page was made, if rows are independent and decisions right. If further random rows show as many, this will be about ${later.join(", ")} more.`;
     }
     at("share").textContent = said;
   }

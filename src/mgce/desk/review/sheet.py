@@ -21,6 +21,7 @@ from mgce._validation import expected
 from mgce.desk.columns.spellings import near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.pages.web_page import STYLE, json_in_html, script_page
+from mgce.desk.review.bounds import MORE
 from mgce.desk.review.decision_file import BOTH, DROP, HEAD, KEEP, ON_LOOKS, RANDOM, SKIP, SUGGESTION, SUSPECT
 from mgce.desk.review.suspect_file import PICTURE, Suspect
 
@@ -173,6 +174,7 @@ def sheet(shown: Sequence[Shown], title: str, saved_as: str, beside: Beside = Be
         "columns": [printable(name) for name in columns],
         "rows": rows,
         "others": [content(one) | {"label": printable(one.given)} for one in others.values()],
+        "more": MORE,
         "asked": [[place[label], place[meant]] for label, meant in asked],
     }
     style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))

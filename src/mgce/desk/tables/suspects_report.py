@@ -8,17 +8,20 @@ from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from mgce._rounding import confidence_text, percent_up
 from mgce._text import html_text
 from mgce.desk.files.table_files import is_table
 from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
-from mgce.desk.review.bounds import MORE, width_after, without_label
+from mgce.desk.review.bounds import MORE, without_label
 from mgce.desk.review.decision_file import saved_as
 from mgce.desk.review.draws import HELD_OUT
 from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.listing import probability_text
+from mgce.risk.looks import foretold_widths
 
 NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
 WORST = 10  # rows with their cells on the first page: what fits on a screen
@@ -149,7 +152,8 @@ def widths(fit: TableFit) -> str:
     checked = None if fit.findings is None else fit.findings.error
     if checked is None:
         delta, error = fit.certificate.delta, 1 - fit.quality["accuracy"]
-        above = [width_after(round(HELD_OUT * n), error, delta) for n in MORE]
+        looks = [round(HELD_OUT * n) for n in MORE]
+        above = foretold_widths(error, looks[-1], delta)[np.array(looks) - 1].tolist()
     else:
         above = [upper - checked.errors / checked.n for upper in checked.after]
     points = [f"{100 * width:.0f} points after {n}" for n, width in zip(MORE, above, strict=False)]
