@@ -40,8 +40,16 @@ BESIDE = (("models", "accuracy"), ("precision", None))  # of a cell, with the me
 CHOOSING_SAYS = (
     "Means over the cells with wrong labels. With 5,000 rows, all wrong labels are near the boundary of a linear model:"
 )
+SHARES = [
+    "cells in which the range from 0 holds the share of wrong labels",
+    "mean width of this range",
+    "labels called more likely wrong than right, where all are right",
+]
+SAID = "Of labels that are said to be wrong with a probability, so many are:"
+BEHIND = "The tables on which `mgce fit` is furthest behind, over the cells with wrong labels:"
 LEAD = "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:"
 Record = dict[str, Any]
+Cell = Callable[[Record], dict[str, float]]  # the figures of a record, by name
 
 
 def read(which: str, size: int) -> list[Record]:
@@ -93,15 +101,42 @@ def _ranks(cells: Sequence[Record], measure: str) -> dict[str, float]:
     return dict(zip(MODELS, (1 + below + tied / 2).mean(0).tolist(), strict=True))
 
 
-def kinds(records: Sequence[Record], cell: Callable[[Record], dict[str, float]], names: dict[str, str]) -> str:
+def by_kind(records: Sequence[Record], cell: Cell) -> dict[str, dict[str, float]]:
+    """Return the mean of each value of a cell, by kind of noise."""
+    found: dict[str, list[dict[str, float]]] = {}
+    for record in records:
+        kind = f"{record['kind']} {record['rate']:.0%}" if record["rate"] else "right labels"
+        found.setdefault(kind, []).append(cell(record))
+    return {kind: {n: float(np.mean([c[n] for c in cells])) for n in cells[0]} for kind, cells in found.items()}
+
+
+def kinds(records: Sequence[Record], cell: Cell, names: dict[str, str]) -> str:
     """Return a table of means by kind of noise."""
-    every = list(dict.fromkeys((record["kind"], record["rate"]) for record in records))
-    rows = []
-    for name, text in names.items():
-        means = [np.mean([cell(r)[name] for r in records if (r["kind"], r["rate"]) == kind]) for kind in every]
-        rows.append([text, *(f"{mean:.1f}" for mean in means), f"{np.mean(means):.1f}"])
-    heads = [f"{kind} {rate:.0%}" if rate else "right labels" for kind, rate in every]
-    return table(["", *heads, "mean"], rows)
+    found = by_kind(records, cell)
+    rows = [[text, *with_mean([means[name] for means in found.values()])] for name, text in names.items()]
+    return table(["", *found, "mean"], rows)
+
+
+def with_mean(values: Sequence[float]) -> list[str]:
+    """Return the cells of a row, and their mean as the last one."""
+    return [f"{value:.1f}" for value in [*values, np.mean(values)]]
+
+
+def beside_best(lists: dict[str, list[Record]], cell: Cell) -> str:
+    """Return, by kind of noise, the means of `mgce fit` in each list, and in each column the best mean of another."""
+    rows, heads = [], []
+    for which, records in lists.items():
+        found = by_kind(records, cell)
+        best = [max(mean for name, mean in means.items() if name != OURS) for means in found.values()]
+        rows.append([f"{which}: `mgce fit`", *with_mean([means[OURS] for means in found.values()])])
+        rows.append([f"{which}: best other", *with_mean(best)])
+        heads = ["", *found, "mean"]
+    return table(heads, rows)
+
+
+def accuracies(record: Record) -> dict[str, float]:
+    """Return the accuracy of each model in a cell."""
+    return {name: found["accuracy"] for name, found in record["models"].items()}
 
 
 def differences(records: Sequence[Record]) -> str:
@@ -124,12 +159,14 @@ def precision(records: Sequence[Record], scores: str = "") -> str:
     return kinds(cells, lambda record: record["precision"], names)
 
 
-def stated(records: Sequence[Record]) -> str:
-    """Return how many labels are wrong of those that are said to be wrong with some probability."""
-    counts = np.sum([cell["stated"] for cell in records], axis=0)
-    shares = [f"{100 * wrong / n:.0f} % of {n:,}" if n else "none" for n, wrong in counts]
+def stated(lists: dict[str, list[Record]]) -> str:
+    """Return how many labels are wrong of those that are said to be wrong with some probability, by list."""
+    rows = []
+    for which, records in lists.items():
+        counts = np.sum([cell["stated"] for cell in records], axis=0)
+        rows.append([which, *(f"{100 * wrong / n:.0f} % of {n:,}" if n else "none" for n, wrong in counts)])
     ends = [f"{100 * low:g} to {min(100, 100 * high):g} %" for low, high in itertools.pairwise(EDGES)]
-    return table(["said", *ends], [["wrong", *shares]])
+    return table(["said", *ends], rows)
 
 
 def worst(records: Sequence[Record]) -> str:
@@ -151,18 +188,16 @@ def worst(records: Sequence[Record]) -> str:
     return table(["accuracy", "best other, points", "precision", "best other, points"], rows)
 
 
-def shares(records: Sequence[Record]) -> str:
-    """Return a table of what is said of the share of wrong labels, and how often it holds."""
-    right = [r for r in records if r["kind"] == "right"]
-    wide = np.mean([100 * r["share"]["upper"] for r in records])
-    issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
-    held = sum(r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records)
-    rows = [
-        ["cells in which the range from 0 holds the share of wrong labels", f"{held} of {len(records)}"],
-        ["mean width of this range", f"{wide:.0f} points"],
-        ["labels called more likely wrong than right, where all are right", f"{issues:.1f} %"],
-    ]
-    return table(["the share of wrong labels", ""], rows)
+def shares(lists: dict[str, list[Record]]) -> str:
+    """Return a table of what is said of the share of wrong labels, and how often it holds, by list."""
+    rows = []
+    for which, records in lists.items():
+        right = [r for r in records if r["kind"] == "right"]
+        wide = np.mean([100 * r["share"]["upper"] for r in records])
+        issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
+        held = sum(r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records)
+        rows.append([which, f"{held} of {len(records)}", f"{wide:.0f} points", f"{issues:.1f} %"])
+    return table(["", *SHARES], rows)
 
 
 def left(records: Sequence[Record]) -> list[str]:
@@ -188,21 +223,20 @@ def section(which: str, size: int, scores: str = "") -> str:
     records = read(which, size)
     if not records:
         return ""
-    accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, MODELS)
     parts = [
         _title(which, size),
         models(records),
         "Accuracy by kind of noise:",
-        accuracy,
+        kinds(records, accuracies, MODELS),
         LEAD,
         differences(records),
         "Average precision of suspects:",
         precision(records, scores),
-        "Of labels that are said to be wrong with a probability, so many are:",
-        stated(records),
-        shares(records),
+        SAID,
+        stated({"wrong": records}),
+        shares({"": records}),
         *left(records),
-        "The tables on which `mgce fit` is furthest behind, over the cells with wrong labels:",
+        BEHIND,
         worst(records),
     ]
     return "\n\n".join(parts) + "\n"
@@ -230,8 +264,7 @@ def chosen() -> str:
         [
             "## What was chosen",
             "Percentages say how many random halves of the choosing tables would choose the value. The last column "
-            "judges this choice on the other half: average precision of the ranking, log-likelihood of stated "
-            "probabilities, and accuracy of the model, in points.",
+            "judges this choice on the other half, in points.",
             variants.render(json.loads(variants.FILE.read_text())),
             "The last four were measured on some tables of 300 rows with symmetric noise only.",
         ]
@@ -249,7 +282,7 @@ def brief(which: str, size: int) -> str:
         means = [f"{np.mean([cell['models'][name][m] for cell in cells]):{form}}" for m, form in MEASURES.items()]
         lead = "" if name == OURS else interval(list(_ahead(cells, name, "accuracy").values()))
         rows.append([text, *means, f"{rank[name]:.2f}", lead])
-    heads = ["accuracy", "balanced", "log-loss", "ECE", "rank", "lead of `mgce fit`, points"]
+    heads = ["accuracy", "balanced", "log-loss", "ECE", "rank", "lead of `mgce fit`, points (95 %)"]
     said = f"{len(cells)} cells of {len({cell['table'] for cell in cells})} tables"
     return "\n\n".join([_title(which, size), table([said, *heads], rows)]) + "\n"
 
@@ -278,14 +311,30 @@ def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
     return [f"{means[OURS]:.1f}", f"{max(mean for name, mean in means.items() if name != OURS):.1f}"]
 
 
+def locked() -> str:
+    """Return what the locked lists of 1,000 rows say by kind of noise, and of labels and their shares."""
+    lists = {which: read(which, 1000) for which in JUDGED}
+    labels = {which: noisy(records) for which, records in lists.items()}
+    parts = [
+        "## Both locked lists, 1,000 rows",
+        "Accuracy by kind of noise:",
+        beside_best(lists, accuracies),
+        "Average precision of suspects, beside the margins of forest, SVM and logistic regression:",
+        beside_best(labels, lambda r: {n: p for n, p in r["precision"].items() if n == OURS or n.endswith("margin")}),
+        SAID,
+        stated(lists),
+        shares(lists),
+        *(part for records in lists.values() for part in left(records)),
+        BEHIND,
+        worst([record for records in lists.values() for record in records]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def whole() -> str:
     """Return all that the page has from records."""
-    judged_on = [
-        part
-        for which in JUDGED
-        for part in (section(which, 1000, "margin"), *(brief(which, size) for size in SIZES if size != 1000))
-    ]
-    return "\n" + "\n".join(filter(None, [*judged_on, choosing(), chosen() + "\n"])) + "\n"
+    judged_on = [brief(which, size) for which in JUDGED for size in SIZES]
+    return "\n" + "\n".join(filter(None, [*judged_on, locked(), choosing(), chosen() + "\n"])) + "\n"
 
 
 def every() -> str:
@@ -315,7 +364,7 @@ def judged() -> list[Record]:
 def short() -> str:
     """Return the tables of docs/tables.md: accuracy, leads and precision on the locked tables."""
     records = judged()
-    accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, MODELS)
+    accuracy = kinds(records, accuracies, MODELS)
     parts = [accuracy, differences(records), precision(records, "margin")]
     texts = (
         "Accuracy against right labels, by kind of wrong labels:",
@@ -329,7 +378,7 @@ def for_readme() -> str:
     """Return README's table: accuracy and precision on the locked tables, a column for each kind of noise."""
     records = judged()
     names = {OURS: "**`mgce fit`**", VOTE: "vote of a tuned forest and SVM", "forest": "tuned random forest"}
-    accuracy = kinds(records, lambda r: {name: m["accuracy"] for name, m in r["models"].items()}, names)
+    accuracy = kinds(records, accuracies, names)
     return accuracy.replace("|  |", "| right on new rows, % |", 1)
 
 
