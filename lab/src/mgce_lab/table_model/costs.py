@@ -16,7 +16,6 @@ from typing import Any
 import torch
 
 from mgce_lab.engine.lines import Lines
-from mgce_lab.engine.markdown import table
 from mgce_lab.table_model.measure import WEIGHTS
 from mgce_lab.table_model.model import predict
 from mgce_lab.table_model.train import read_weights
@@ -53,17 +52,6 @@ def _mebibytes(field: str) -> float:
     found = re.search(field + r":\s+(\d+)", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) / 1024
-
-
-def render(records: list[dict[str, Any]]) -> str:
-    """Return the table of the page: seconds and MiB of each cell."""
-    found = {(one["rows"], one["columns"]): one for one in records}
-    rows = [
-        [f"{n:,}", *(f"{one['seconds']:.1f} ({one['mebibytes']:,})" for d in COLUMNS if (one := found[n, d]))]
-        for n in ROWS
-        if (n, COLUMNS[0]) in found
-    ]
-    return table(["rows, and as many new ones", *(f"{d} columns" for d in COLUMNS)], rows) + "\n"
 
 
 if __name__ == "__main__":
