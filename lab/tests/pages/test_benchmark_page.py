@@ -34,7 +34,7 @@ NAMED = json.loads((ROOT / page.NAMED).read_text())
 PROBS = json.loads((ROOT / page.PROBS).read_text())
 ON_GPU = gpu_page.read(ROOT / page.GPU)
 
-RENDERED = page.render(RESULTS, KERNELS, NAMED, PROBS, ON_GPU)
+RENDERED = page.render(RESULTS, NAMED, PROBS, ON_GPU)
 
 
 def test_page_is_the_rendering_of_the_saved_results():
@@ -116,19 +116,19 @@ def test_page_of_the_estimators_is_the_rendering_of_their_results():
 def test_a_changed_result_changes_the_page():
     results = json.loads(json.dumps(RESULTS))
     results["grid"]["cells"][0]["seconds"]["1.4"] *= 2
-    assert page.render(results, KERNELS, NAMED, PROBS, ON_GPU) != RENDERED
+    assert page.render(results, NAMED, PROBS, ON_GPU) != RENDERED
     del results["head"]
     with pytest.raises(KeyError):
-        page.render(results, KERNELS, NAMED, PROBS, ON_GPU)
+        page.render(results, NAMED, PROBS, ON_GPU)
     kernels = json.loads(json.dumps(KERNELS))
     kernels[0]["cells"][0]["this"] *= 2
-    assert page.render(RESULTS, kernels, NAMED, PROBS, ON_GPU) != RENDERED
+    assert page.answer(RESULTS, kernels) != page.answer(RESULTS, KERNELS)
     named = json.loads(json.dumps(NAMED))
     named["cells"][0]["seconds"]["gce"] *= 2
-    assert page.render(RESULTS, KERNELS, named, PROBS, ON_GPU) != RENDERED
+    assert page.render(RESULTS, named, PROBS, ON_GPU) != RENDERED
     probs = json.loads(json.dumps(PROBS))
     probs["cells"][0]["both"]["minimax_probs"] *= 2
-    assert page.render(RESULTS, KERNELS, NAMED, probs, ON_GPU) != RENDERED
+    assert page.render(RESULTS, NAMED, probs, ON_GPU) != RENDERED
 
 
 def test_the_picture_of_the_estimators_is_the_rendering_of_their_results():

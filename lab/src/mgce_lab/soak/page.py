@@ -39,9 +39,9 @@ def render(results: Results) -> str:
         "This page supports [Reliability](../reliability.md).",
         "## No wrong numbers",
         f"Every backend computed the loss, its gradient and the probabilities for {results['rows']:,} rows of "
-        "difficult logits. The true values come from separate code in extended precision (80 bits). "
+        "difficult logits. The true values come from separate code in extended precision. "
         + (f"**Beyond their limits: {over}.**" if over else "**No error was above its limit.**"),
-        machine_line(results["machine"]) + f" Seed {results['seed']}, {results['minutes']:.0f} minutes of one process. "
+        machine_line(results["machine"]) + f" {results['minutes']:.0f} minutes of one process. "
         f"`python -m mgce_lab.soak numerics --rows {results['planned']} --record` measures again."
         + ("" if results["rows"] >= results["planned"] else " **It was stopped before its last row.**")
         + (LATER if "remark" in results else ""),
@@ -50,13 +50,12 @@ def render(results: Results) -> str:
         "at 1 in the dtype of the result. A backend has up to four dtypes.",
         _by_backend(results),
         "`linear` is the fused linear head. `cuda` is the Triton kernel, in Triton's interpreter. `compile` is plain "
-        "operations, compiled by PyTorch. Both are slow in this test. h and p have one implementation, under `torch`.",
-        "### What was measured, and what is allowed",
-        "f are the logits of a row; phi is the [normalizer](../numerics.md). e_y is 1 at the label and 0 elsewhere. "
-        "An error of d means d eps.",
+        "operations, compiled by PyTorch. h and p have one implementation, under `torch`.",
+        "### What is allowed",
+        "f are the logits of a row; phi is the [normalizer](../numerics.md). e_y is 1 at the label and 0 elsewhere.",
         _limits(results),
-        "`mgce_lab.soak.measure` has five more quantities. `mgce_lab.soak.families` describes each family of rows of "
-        "logits, and `mgce_lab.soak.plan` says how many classes and which beta they have." + _added(results),
+        "`mgce_lab.soak.measure` has five more quantities, `mgce_lab.soak.families` all kinds of rows."
+        + _added(results),
         *hardness.sections(),
     ]
     start, machine, rest = ("\n\n".join(parts) + "\n").partition(machine_line(results["machine"]))

@@ -51,8 +51,7 @@ CLOCK = "an order of magnitude of a time, which each machine has of its own"
 def performance() -> str:
     """Return docs/lab/performance.md of its records."""
     cpu, named, probs = (json.loads(Path(path).read_text()) for path in (page.CPU, page.NAMED, page.PROBS))
-    kernels = [json.loads(path.read_text()) for path in sorted(page.KERNELS.glob("*.json"))]
-    return page.render(cpu, kernels, named, probs, gpu_page.read(page.GPU))
+    return page.render(cpu, named, probs, gpu_page.read(page.GPU))
 
 
 def performance_in_short() -> str:

@@ -22,30 +22,19 @@ SHOWN = ("ce", "gce", "mgce", "sce", "nce+agce", "ce+forward", "ce+trim", "mgce+
 MGCE = "mgce"  # the loss of the grid, among those that `mgce_lab.studies.against` compares
 
 
-def render(
-    results: dict[str, Any],
-    kernels: list[dict[str, Any]],
-    named: dict[str, Any],
-    probs: dict[str, Any],
-    on_gpu: dict[str, Any],
-) -> str:
-    """Return the page as Markdown.
-
-    It is of results of the CPU, of each instruction set, losses by name, probabilities and what there is of a GPU.
-    """
+def render(results: dict[str, Any], named: dict[str, Any], probs: dict[str, Any], on_gpu: dict[str, Any]) -> str:
+    """Return the page as Markdown: results of the CPU, losses by name, probabilities and what there is of a GPU."""
     parts = [
         "# Performance, measured",
-        "This page supports [Performance](../performance.md). Ratios are of median times, forward and backward; "
-        "functions take turns within one run. Logits are normal with standard deviation s, or 1 where no s is named. "
-        "`python -m mgce_lab.studies` measures again.",
+        "This page supports [Performance](../performance.md), which compares instruction sets. Ratios are of median "
+        "times, forward and backward; functions take turns within one run. Logits are normal with standard deviation "
+        "s, or 1 where no s is named. `python -m mgce_lab.studies` measures again.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
         'The time of `mgce_loss(..., backend="cpu")` over the time of `F.cross_entropy`: from the least to the most '
         "over s of 0.01, 1, 3 and 10.",
         _grid(results["grid"]["cells"]),
         _summary(results["grid"]["summary"]),
-        "## By instruction set",
-        _by_instructions(kernels, results["machine"]),
         "## Losses by name",
         _named(named, results["machine"]),
         "## Probabilities",
@@ -111,31 +100,6 @@ def _summary(summary: dict[str, float]) -> str:
     return f"Over all betas, the geometric mean is {mean:.2f}. From 32,000 classes on, the worst is {worst:.2f}."
 
 
-def _by_instructions(kernels: list[dict[str, Any]], machine: dict[str, Any]) -> str:
-    """Return ratios by shape for each instruction set."""
-    heads = [_instructions(run) for run in kernels]
-    of_grid: dict[str, list[list[float]]] = {}
-    for cells in zip(*(run["cells"] for run in kernels), strict=True):
-        if cells[0]["loss"] == MGCE:
-            of_grid.setdefault(f"{cells[0]['n']} x {cells[0]['k']}", []).append([cell["this"] for cell in cells])
-    rows = [
-        [shape, *(f"{min(column):.2f} to {max(column):.2f}" for column in zip(*found, strict=True))]
-        for shape, found in of_grid.items()
-    ]
-    rows.append(["geometric mean", *(f"{run['means']['this']:.2f}" for run in kernels)])
-    return "\n\n".join(
-        (
-            "MGCE at `beta=1.4`, from the least to the most over s. `python -m mgce_lab.studies.against FOLDER` "
-            "compares with the kernels of another checkout." + _elsewhere(kernels[0]["machine"], machine),
-            table(["n x k", *heads], rows),
-        )
-    )
-
-
-def _instructions(run: dict[str, Any]) -> str:
-    return {"avx2": "AVX2", "avx512": "AVX-512"}.get(run["machine"]["kernel"], run["machine"]["kernel"])
-
-
 def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
     cells = named["cells"]
     base = [f"{1e3 * cell['seconds']['F.cross_entropy']:.2f} ms" for cell in cells]
@@ -153,7 +117,7 @@ def _named(named: dict[str, Any], machine: dict[str, Any]) -> str:
 
 def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
     cells = probs["cells"]
-    names = [name for name in cells[0]["forward"] if name != "softmax"]
+    names = [name for name in cells[0]["forward"] if name != "softmax" and "plain" not in name]
     rows = []
     for cell in cells:
         times = cell["both"]
@@ -161,11 +125,11 @@ def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
         rows.append([f"{cell['n']} x {cell['k']}", f"{1e3 * times['softmax']:.3f} ms", *ratios])
     text = (
         f"Times over the time of `torch.softmax`, at `beta={probs['beta']:g}`. `entmax_bisect` and `normmax_bisect` "
-        "return the numbers of the function before them. *Plain* means plain PyTorch operations. "
+        "return the numbers of the function before them. "
         "`python -m mgce_lab.studies.probs` measures again."
     )
-    shown_names = [f"`{name}`".replace(", plain`", "`, plain") for name in names]
-    return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(["n x k", "softmax", *shown_names], rows)
+    heads = ["n x k", "softmax", *(f"`{name}`" for name in names)]
+    return text + _elsewhere(probs["machine"], machine) + "\n\n" + table(heads, rows)
 
 
 def _head(head: dict[str, Any]) -> str:
@@ -185,8 +149,8 @@ def _memory(memory: dict[str, Any]) -> str:
     scales = list(next(iter(memory["mebibytes"].values())))
     rows = [[name, *(f"{values[s]:.0f} MiB" for s in scales)] for name, values in memory["mebibytes"].items()]
     text = (
-        "The next table shows the peak resident memory of a linear layer and a loss, beyond their inputs. In each "
-        f"cell, {memory['gradients']:.0f} MiB are for the returned gradients."
+        "Peak resident memory of a linear layer and a loss, beyond their inputs. Of each, "
+        f"{memory['gradients']:.0f} MiB are for the returned gradients."
     )
     return text + "\n\n" + table(["", *(f"s = {float(s):g}" for s in scales)], rows)
 
@@ -195,7 +159,7 @@ def main() -> None:
     """Write the page."""
     cpu, named, probs = (json.loads(file.read_text()) for file in (CPU, NAMED, PROBS))
     kernels = [json.loads(file.read_text()) for file in sorted(KERNELS.glob("*.json"))]
-    PAGE.write_text(render(cpu, kernels, named, probs, gpu_page.read(GPU)))
+    PAGE.write_text(render(cpu, named, probs, gpu_page.read(GPU)))
     write_between(SHORT, BEGIN, f"\n{answer(cpu, kernels)}\n\n", END)
     print(f"Written to {PAGE} and {SHORT}.")
 

@@ -69,8 +69,7 @@ def render(results: Mapping[str, Any]) -> str:
 def _machine(results: Mapping[str, Any]) -> str:
     command = (
         "On a machine with a GPU, `python -m mgce_lab.studies gpu` measures the tables of this section, "
-        "in four stages that "
-        "can be stopped."
+        "in four stages that can be stopped."
     )
     machines = {name: stage["machine"] for name, stage in results.items()}
     if not machines:
@@ -79,8 +78,11 @@ def _machine(results: Mapping[str, Any]) -> str:
             f"compiled for compute capabilities 8.0 and 9.0. {command}"
         )
     facts = [fact for fact in FACTS if any(fact in machine for machine in machines.values())]
-    rows = [[fact, *(str(machine.get(fact, "")) for machine in machines.values())] for fact in facts]
-    return f"{command}\n\n{table(['', *(f'{name}, measured on' for name in machines)], rows)}"
+    rows: dict[str, list[str]] = {}  # the stages that were measured on each machine
+    for name, machine in machines.items():
+        rows.setdefault(", ".join(str(machine.get(fact, "")) for fact in facts), []).append(name)
+    shown = [[", ".join(names), machine] for machine, names in rows.items()]
+    return f"{command}\n\n{table(['measured', 'on: ' + ', '.join(facts)], shown)}"
 
 
 def _failed(results: Mapping[str, Any]) -> list[str]:
@@ -193,9 +195,8 @@ def _speeds(cells: Cells) -> str:
     rows = []
     for name in training.MACHINES:
         found = cells.get(f"images, {name}", {})
-        rows.append(
-            [f"ResNet-18 on FashionMNIST, {name}, images/s", f"{found['images_per_second']:.0f}" if found else ""]
-        )
+        if found:
+            rows.append([f"ResNet-18 on FashionMNIST, {name}, images/s", f"{found['images_per_second']:.0f}"])
     found = cells.get("tables", {})
     rows.append(
         [
