@@ -114,12 +114,11 @@ def render(cells: dict[str, Any]) -> str:
                 name,
                 f"{cell['given']} of {cell['draws']}",
                 f"{errors.mean():+.1f}" if errors.size else "",
-                f"{errors.min():+.1f} to {errors.max():+.1f}" if errors.size else "",
                 f"{cell['missed']} of {cell['ranges']}",
                 f"{cell['false']} of {cell['bounds']}",
             ]
         )
-    head = ["world", "estimate given", "estimate - truth, points", "least to most", "ranges that miss"]
+    head = ["world", "estimate given", "estimate - truth, points", "ranges that miss"]
     return table([*head, f"bound from {LOOKED_UP} looked-up rows false"], rows)
 
 

@@ -234,12 +234,6 @@ CLAIMS: list[Entry] = [
         of.whole_trainings,
     ),
     Claim(
-        "docs/faq.md",
-        "On the table letter with noisy labels, the accuracies of betas from 1 to 2 differ by less than a point.",
-        of.RATES,
-        lambda: of.spread(("mgce 1", "mgce 1.05", "mgce 1.4", "mgce 2")) < 1,
-    ),
-    Claim(
         "docs/performance.md",
         "On small batches of few classes most losses take two to nine times as long as cross-entropy.",
         NAMED,

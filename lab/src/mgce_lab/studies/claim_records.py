@@ -161,12 +161,6 @@ def nearly_best(points: float) -> bool:
     return max(behind) < points
 
 
-def spread(names: Sequence[str]) -> float:
-    """Return by how many points some losses differ on letter."""
-    found = [losses("letter, 40 %")[name] for name in names]
-    return max(found) - min(found)
-
-
 def gain_of_rate(name: str) -> float:
     """Return what a learning rate of 0.03 in place of 0.01 gains a loss on letter, in points."""
     low, high = (losses("letter, 40 %", f"lr {rate}")[name] for rate in ("0.01", "0.03"))

@@ -124,7 +124,6 @@ def section() -> str:
         return format(np.mean([line["seconds"] for line in lines if line["model"] == name]), ".1f")
 
     paired = [[label, *difference(cells, sets, noise, whole)] for label, noise in zip(header[1:], NOISES, strict=True)]
-    wrong = [noise for noise in NOISES if noise != "right"]
     parts = [
         "## Texts",
         f"Percent right on the test questions of banking77. Training sets of {ROWS:,} questions: {len(sets)}.\n"
@@ -138,8 +137,6 @@ def section() -> str:
         ),
         f"`{OURS}` minus the best of the baselines that were measured on all training sets, in points:",
         table(["labels", "best baseline", "difference", "interval"], paired),
-        "Average precision of the suspects:",
-        table(["model", *header[2:]], rows("suspects", ".3f", [OURS, *JUDGES], wrong)),
     ]
     return "\n\n".join(parts) + "\n"
 

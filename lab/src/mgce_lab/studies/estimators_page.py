@@ -34,12 +34,11 @@ def render(noisy_tables: Sequence[dict[str, Any]], fit_times: dict[str, Any]) ->
         f"Measured on: `{noisy_tables[0]['machine']}`.",
         *(_noisy(dataset, list(rows)) for dataset, rows in groupby(noisy_tables, key=lambda row: row["dataset"])),
         "## Time of fits",
-        "Times are medians, and estimators took turns. The second and the third table are of all rows of letter. "
+        "Times are medians, and estimators took turns. The second table is of all rows of letter. "
         "`python -m mgce_lab.studies.fit_times` measures again.",
         machine_line(fit_times["machine"]),
         _growth(fit_times["growth"]),
         _linear(fit_times["linear"]),
-        _at_once(fit_times["cv"], fit_times["batched"]),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -86,28 +85,6 @@ def _linear(results: list[dict[str, Any]]) -> str:
             rows.append([shown, f"{result['target']:g}", str(iterations[name]), f"{taken:.2f}", f"{taken / saga:.2f}"])
     text = "Linear models with an L1 penalty, each fitted to the same relative distance from its own optimum."
     return text + "\n\n" + table(["", "above the optimum", "iterations", "seconds", "over saga"], rows)
-
-
-def _at_once(cv: dict[str, Any], batched: dict[str, Any]) -> str:
-    """Compare fits of many networks at once with fits of one after the other."""
-    rows = []
-    for job, epochs, together, alone in (
-        (
-            f'`MGCEMLPClassifier(beta="cv")` over {len(cv["betas"])} betas',
-            cv["epochs"],
-            cv["seconds"]["all at once"],
-            cv["seconds"]["eight fits"],
-        ),
-        (
-            f"{batched['networks']} networks of a seed and a noise rate of Table 3",
-            batched["epochs"],
-            batched["seconds"]["batched"],
-            batched["seconds"]["one at a time"],
-        ),
-    ):
-        rows.append([job, str(epochs), f"{together:.2f} s", f"{alone:.2f} s", f"{alone / together:.1f}"])
-    text = "Many networks at once, and one after the other (in the second row by PyTorch's modules and optimizer):"
-    return text + "\n\n" + table(["job", "epochs", "at once", "one at a time", "times faster"], rows)
 
 
 def main() -> None:
