@@ -14,6 +14,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Matrix = Any  # a FloatArray of shape (n, d), or scipy's CSR of the same shape and dtype
 
+ROUNDED = 1e-6  # what is left between equal numbers near 1 by rounding to float32, some units of its last digit
 PRINTED = 1e-3  # error of a sum of twenty probabilities, each rounded to four decimals, as in files: 20 x 5e-5
 
 

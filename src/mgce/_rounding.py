@@ -7,12 +7,12 @@ with format specifications such as `.4f` and `.1%`; use these for estimates only
 
 from __future__ import annotations
 
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import MAX_PREC, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 DIGITS = 2  # significant digits kept of a number near 0, or of 1 minus a number near 1: 1.5e-5 is not 0.0000
 RATE = 6  # decimals of a rate: more than users state
 LONGEST = 8  # a number near 0 that needs more decimals than this is shown with an exponent, to stay readable
-EXACT = Context(prec=2000)  # more digits than any float64 has (1075), so no operation rounds
+EXACT = Context(prec=MAX_PREC)  # sums and products of float64 have at most some thousand digits: none is rounded
 
 
 def rounded_up(value: float, decimals: int = 4) -> str:

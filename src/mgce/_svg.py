@@ -7,10 +7,6 @@ from dataclasses import dataclass
 
 from mgce._text import html_text
 
-# Margins: on the left and below for the texts of the ticks and the names of the axes, on the right for half the text of
-# the last tick.
-LEFT, TOP, RIGHT, BOTTOM = 62, 10, 18, 44
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -45,25 +41,27 @@ def chart(
         height: height of the chart, in units of which the width has 360.
         diagonal: whether to draw the line y = x.
     """
-    right, bottom = 360 - RIGHT, height - BOTTOM
+    # Margins: on the left and below for the texts of the ticks and the names of the axes, on the right for half the
+    # text of the last tick.
+    left, top, right, bottom = 62, 10, 360 - 18, height - 44
 
     def at(a: float, b: float) -> tuple[float, float]:
         return (
-            LEFT + (a - x.low) / (x.high - x.low) * (right - LEFT),
-            bottom - (b - y.low) / (y.high - y.low) * (bottom - TOP),
+            left + (a - x.low) / (x.high - x.low) * (right - left),
+            bottom - (b - y.low) / (y.high - y.low) * (bottom - top),
         )
 
     parts = [f'<svg viewBox="0 0 360 {height}" role="img" aria-label="{html_text(description)}">']
     for value, text in y.ticks:
         _, v = at(x.low, value)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{v:.1f}" x2="{right}" y2="{v:.1f}"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{v + 4:.1f}" text-anchor="end">{html_text(text)}</text>')
+        parts.append(f'<line class="grid" x1="{left}" y1="{v:.1f}" x2="{right}" y2="{v:.1f}"/>')
+        parts.append(f'<text x="{left - 6}" y="{v + 4:.1f}" text-anchor="end">{html_text(text)}</text>')
     for value, text in x.ticks:
         u, _ = at(value, y.low)
-        parts.append(f'<line class="grid" x1="{u:.1f}" y1="{TOP}" x2="{u:.1f}" y2="{bottom}"/>')
+        parts.append(f'<line class="grid" x1="{u:.1f}" y1="{top}" x2="{u:.1f}" y2="{bottom}"/>')
         parts.append(f'<text x="{u:.1f}" y="{bottom + 16}" text-anchor="middle">{html_text(text)}</text>')
-    middle = (TOP + bottom) / 2
-    parts.append(f'<text x="{(LEFT + right) / 2}" y="{height - 8}" text-anchor="middle">{html_text(x.name)}</text>')
+    middle = (top + bottom) / 2
+    parts.append(f'<text x="{(left + right) / 2}" y="{height - 8}" text-anchor="middle">{html_text(x.name)}</text>')
     parts.append(
         f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">{html_text(y.name)}</text>'
     )

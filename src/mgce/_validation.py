@@ -15,9 +15,7 @@ from torch import Tensor
 
 from mgce._text import printable
 
-NAMES_IN_ERRORS = 20  # names that an error lists: enough to see which file was read, few enough for a sentence
 NAMED = 3  # things that a sentence names: enough to look them up; it counts the others
-LONGEST_NAME = 200  # characters of a name that came which are compared with others: comparing takes their product
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)
 WITHOUT_FLOAT64 = ("mps",)  # device types; Metal, on Apple's GPUs, has no float64
@@ -61,8 +59,10 @@ def unknown_name(option: str, what: str, got: object, known: Iterable[object]) -
     return expected(option, f"{what} ({listed(names)})", got) + nearest(got, names)
 
 
-def listed(names: Sequence[str], most: int = NAMES_IN_ERRORS) -> str:
+def listed(names: Sequence[str], most: int = 20) -> str:
     """Return names separated by commas: at most the first `most`, and how many more there are.
+
+    Twenty are enough to see which file was read, and few enough for a sentence.
 
     Example:
         >>> listed(["a", "b"]), listed([str(i) for i in range(100)])[-18:], listed(["a", "b", "c"], 2)
@@ -84,7 +84,8 @@ def nearest(got: object, known: Iterable[object]) -> str:
     plain: dict[str, str] = {}
     for name in map(str, known):
         plain.setdefault(name.strip().casefold(), name)
-    found = difflib.get_close_matches(str(got)[:LONGEST_NAME].strip().casefold(), plain, n=1)
+    # Comparing takes the product of the lengths, and what came may be long.
+    found = difflib.get_close_matches(str(got)[:200].strip().casefold(), plain, n=1)
     return printable(f" Did you mean {plain[found[0]]!r}?") if found else ""
 
 

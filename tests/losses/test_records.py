@@ -1,7 +1,6 @@
 """What each loss says of itself is checked here without its formula; a new loss says all of it in its own file."""
 
 import json
-import math
 import pkgutil
 import runpy
 import subprocess
@@ -56,15 +55,14 @@ def test_a_loss_is_convex_as_it_says(name):
     assert excess < 1e-13 * max(1, first.abs().max()) if LOSSES[name].convex else excess > 1e-3
 
 
-def test_losses_stand_in_their_order_and_those_without_a_place_come_last(monkeypatch):
-    placed = [loss.order for loss in LOSSES.values() if loss.order < math.inf]
-    assert placed == list(range(1, 1 + len(placed)))
-    named = [replace(MGCE, name=name, order=order) for name, order in (("b", math.inf), ("a", math.inf), ("c", 2))]
+def test_losses_stand_in_the_order_in_which_they_are_added(monkeypatch):
+    assert list(NAMED)[:6] == ["ce", "mae", "gce", "mgce", "rce", "sce"]
+    named = [replace(MGCE, name=name) for name in ("b", "a", "c")]
     for kept in ("NAMED", "LOSSES"):
         monkeypatch.setattr(presets, kept, {})
-    presets.add([SimpleNamespace(NAMED=named[1:]), SimpleNamespace()])
+    presets.add([SimpleNamespace(NAMED=named[1:])])
     presets.add([SimpleNamespace(NAMED=named[:1])])
-    assert list(presets.NAMED) == list(presets.LOSSES) == ["c", "a", "b"]
+    assert list(presets.NAMED) == list(presets.LOSSES) == ["a", "c", "b"]
     with pytest.raises(ValueError, match="Expected `NAMED` to be losses of different names"):
         presets.add([SimpleNamespace(NAMED=named[:1])])
 

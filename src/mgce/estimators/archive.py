@@ -29,7 +29,6 @@ FORMAT = 2  # version of the format, to be increased when files hold something e
 # Most are the names of categories, of which there is room for a million.
 CONTENT_BYTES = 1 << 24
 CONTENT = "content.json"
-DATE = (1980, 1, 1, 0, 0, 0)  # of every member: the least that a zip file can hold
 KINDS = "biufU"  # of arrays: truth values, whole numbers, fractions and texts; none refers to Python objects
 
 
@@ -67,7 +66,7 @@ def pack(tree: Any, arrays: Sequence[NDArray[Any]]) -> bytes:
     packed = io.BytesIO()
     with ZipFile(packed, "w") as archive:
         for name, content in members.items():
-            archive.writestr(ZipInfo(name, DATE), content)
+            archive.writestr(ZipInfo(name), content)
     unpack(packed.getvalue())
     return packed.getvalue()
 

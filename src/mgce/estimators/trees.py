@@ -19,8 +19,6 @@ from mgce._validation import expected
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-# scikit-learn's trees can split by categories. These have none.
-NO_CATEGORIES, NO_MAP = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.uint32)
 
 
 class Nodes(NamedTuple):
@@ -108,23 +106,25 @@ class Trees:
             Sums, shape (n, columns, m): `columns` sums of m numbers for each row.
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
+        no_categories, no_map = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.uint32)
         sums = np.zeros((len(rows), columns, self.values.shape[1]))
         for tree, predictor in enumerate(self._predictors()):
             for first in range(0, len(rows), CHUNK_ROWS):
                 part = slice(first, first + CHUNK_ROWS)
-                leaves = predictor.predict(rows[part], NO_CATEGORIES, NO_MAP, 1)
+                leaves = predictor.predict(rows[part], no_categories, no_map, 1)
                 sums[part, tree % columns] += self.values[leaves.astype(np.int64)]
         return sums
 
     def _predictors(self) -> Iterator[TreePredictor]:
         """Yield each tree as an object of scikit-learn's boosting that predicts the number of the leaf of a row."""
+        no_categories = np.zeros((0, 8), dtype=np.uint32)
         for start, end in zip(self.starts, np.append(self.starts[1:], len(self.children)), strict=True):
             left, right = self.children[start:end].T
             leaf, nodes = left < 0, np.zeros(end - start, dtype=PREDICTOR_RECORD_DTYPE)
             nodes["is_leaf"], nodes["value"] = leaf, np.where(leaf, -1 - left, 0)
             nodes["feature_idx"], nodes["num_threshold"] = self.features[start:end], self.thresholds[start:end]
             nodes["left"], nodes["right"] = (np.where(leaf, 0, child - start) for child in (left, right))
-            yield TreePredictor(nodes, NO_CATEGORIES, NO_CATEGORIES)
+            yield TreePredictor(nodes, no_categories, no_categories)
 
     def check(self, n_features: int, n_values: int) -> None:
         """Check that the arrays, which may come from a file that anyone wrote, describe trees.

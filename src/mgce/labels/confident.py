@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A probability this far below its threshold still reaches it. The threshold is a mean of probabilities. If all rows of
-# a label are alike, it equals their common probability up to rounding, at most that of float32. cleanlab has the same.
-ROUNDING = 1e-6
+from mgce._arrays import ROUNDED
 
 
 def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -51,4 +49,5 @@ def confident_probs(probs: NDArray[np.floating[Any]], target: NDArray[np.int64])
     """
     # A class that no row is labelled with has no threshold, and no row belongs to it.
     thresholds = [probs[target == j, j].mean() if (target == j).any() else np.inf for j in range(probs.shape[1])]
-    return np.where(probs >= np.array(thresholds) - ROUNDING, probs, -1.0)
+    # If all rows of a label are alike, their mean equals each up to rounding. cleanlab has the same tolerance.
+    return np.where(probs >= np.array(thresholds) - ROUNDED, probs, -1.0)

@@ -72,7 +72,6 @@ RCE = NamedLoss(
         ),
     ),
     "$A (1 - p_y)$, `log_zero` = -A",
-    order=5,
     bounded=True,
     symmetric=True,
     source="Wang et al. 2019",
@@ -90,13 +89,12 @@ SCE = sum_of(
     "sce",
     CE,
     RCE,
-    order=6,
     claims={"convex": r"if $w_2 A \le w_1$"},
     source="Wang et al. 2019",
     presets=_SCE,
     recommended=True,
 )
-MGCE_RCE = sum_of("mgce+rce", MGCE, RCE, order=26, presets=_SCE)  # SCE with MGCE for its cross-entropy
+MGCE_RCE = sum_of("mgce+rce", MGCE, RCE, presets=_SCE)  # SCE with MGCE for its cross-entropy
 
 
 LEAST = 1e-30  # a number of float32, well above its smallest: log(a + p) is finite at p = 0, and so is 1 / q
@@ -149,7 +147,6 @@ NCE = NamedLoss(
     "nce",
     by_scores("NCELoss", nce_scores, ("", "0.8074")),
     r"$\log p_y / \sum_j \log p_j$",
-    order=7,
     bounded=True,
     symmetric=True,
     source="Ma et al. 2020",
@@ -164,7 +161,6 @@ AGCE = NamedLoss(
         q=Number(0.6, "at least 1e-30, and (a + 1)^q at most 1e38, the size of numbers in float32.", LEAST),
     ),
     "$((a + 1)^q - (a + p_y)^q) / q$",
-    order=10,
     bounded=True,
     claims={"symmetric": "at q = 1"},
     source="Zhou et al. 2021",
@@ -188,7 +184,7 @@ _NCE_AGCE = Presets(
     }
 )
 NCE_AGCE = sum_of(
-    "nce+agce", NCE, AGCE, order=11, claims=AGCE.claims, source="Zhou et al. 2021", presets=_NCE_AGCE, recommended=True
+    "nce+agce", NCE, AGCE, claims=AGCE.claims, source="Zhou et al. 2021", presets=_NCE_AGCE, recommended=True
 )
 NAMED = (
     RCE,
@@ -197,7 +193,7 @@ NAMED = (
     NCE,
     AGCE,
     NCE_AGCE,
-    sum_of("nce+rce", NCE, RCE, order=8, source="Ma et al. 2020", presets=_NCE_RCE),
-    sum_of("nce+mae", NCE, MAE, order=9, source="Ma et al. 2020", presets=Presets(_APL)),
-    sum_of("mgce+nce", MGCE, NCE, order=25),
+    sum_of("nce+rce", NCE, RCE, source="Ma et al. 2020", presets=_NCE_RCE),
+    sum_of("nce+mae", NCE, MAE, source="Ma et al. 2020", presets=Presets(_APL)),
+    sum_of("mgce+nce", MGCE, NCE),
 )

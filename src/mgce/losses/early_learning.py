@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -102,11 +100,6 @@ ELR = NamedLoss(
     recommended=True,
     of_one_network=True,
 )
-
-
-# The mixture of DivideMix: ten to twenty steps are enough for two components, and the least variance keeps a component
-# from shrinking to a single loss, with losses scaled to [0, 1].
-MIXTURE: dict[str, Any] = {"n_components": 2, "max_iter": 20, "tol": 1e-2, "reg_covar": 5e-4, "random_state": 0}
 
 
 class SoftBootstrapLoss(IndexedLoss):
@@ -234,7 +227,9 @@ def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
     if scale == 0:
         return probs
     column = ((known - known.min()) / scale)[:, None]
-    mixture = GaussianMixture(**MIXTURE).fit(column)
+    # The mixture of DivideMix: ten to twenty steps are enough for two components, and the least variance keeps a
+    # component from shrinking to a single loss, with losses scaled to [0, 1].
+    mixture = GaussianMixture(2, max_iter=20, tol=1e-2, reg_covar=5e-4, random_state=0).fit(column)
     probs[finite] = mixture.predict_proba(column)[:, mixture.means_[:, 0].argmin()]
     return probs
 

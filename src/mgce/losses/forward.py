@@ -23,9 +23,9 @@ from mgce.losses.sums import SumLoss
 from mgce.losses.wrapping import Precise, Wrapper, check_input, in_float32
 from mgce.numerics.root import expm1
 
-# What float64 rounds to 0 in a product of probabilities, at most 1e-308, is nothing beside this; and the second
+# What float64 rounds to 0 in a product of probabilities, about the square of this, is nothing beside it; and the second
 # derivative of its logarithm, 1 / LEAST_MIXED^2, is below the largest number of float64.
-LEAST_MIXED = 1e-150
+LEAST_MIXED = math.sqrt(torch.finfo(torch.float64).tiny)
 # Where a known T has no smaller entry, the loss of labels is computed from p T, not from logarithms, in half the time.
 # No label is then surer than 1 - 1e-4, so that rounding in float32 is below a thousandth of the least loss.
 LEAST_KNOWN = 1e-4
@@ -288,7 +288,6 @@ CE_FORWARD = NamedLoss(
     "ce+forward",
     _corrected,
     r"$-\log (p T)_y$, `transition` = T",
-    order=17,
     of=(CE,),
     bounded=True,
     claims={"bounded": "if $T > 0$"},
@@ -299,7 +298,6 @@ MGCE_FORWARD = NamedLoss(
     "mgce+forward",
     _corrected,
     "MGCE of the logits of $p T$, `transition` = T",
-    order=29,
     of=(MGCE,),
     bounded=True,
     recommended=True,

@@ -301,31 +301,25 @@ class GCELoss(RobustLoss):
 NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
 
 # GCE at its two ends; its cross-entropy is computed in float32 for half types.
-CE = NamedLoss(
-    "ce", GCELoss, r"$-\log p_y$", order=1, fixed={"beta": math.inf}, convex=True, source="", recommended=True
-)
+CE = NamedLoss("ce", GCELoss, r"$-\log p_y$", fixed={"beta": math.inf}, convex=True, source="", recommended=True)
 MAE = NamedLoss(
-    "mae", GCELoss, "$1 - p_y$", order=2, fixed={"beta": 1.0}, bounded=True, symmetric=True, source="Ghosh et al. 2017"
+    "mae", GCELoss, "$1 - p_y$", fixed={"beta": 1.0}, bounded=True, symmetric=True, source="Ghosh et al. 2017"
 )
 GCE = NamedLoss(
     "gce",
     GCELoss,
     r"$\beta (1 - p_y^{1/\beta})$, `beta` = 1 / q",
-    order=3,
     bounded=True,
     claims={"bounded": "if beta < inf", "symmetric": "at beta = 1", "convex": "at beta = inf"},
     source="Zhang, Sabuncu 2018",
     presets=Presets({"clothing1m": {"beta": 1 / 0.6}}, source="Ma et al. 2020"),
     recommended=True,
 )
-# At the minimax MAE, near it, at the paper's default, and beyond.
-MGCE_BETAS = (1.0, NEAR_MAE, DEFAULT_BETA, 2.0)
 MGCE = NamedLoss(
     "mgce",
     MGCELoss,
     r"$-f_y - \varphi_\beta(f)$",
-    order=4,
-    betas=MGCE_BETAS,
+    betas=(1.0, NEAR_MAE, DEFAULT_BETA, 2.0),  # at the minimax MAE, near it, at the paper's default, and beyond
     convex=True,
     source="the paper",
     recommended=True,

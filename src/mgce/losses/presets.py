@@ -6,16 +6,14 @@ used.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from torch import nn
 
-from mgce import losses
 from mgce._validation import check_choice, check_fraction, expected
+from mgce.losses import active_passive, early_learning, forward, learned_forward, modules, temperature, trimmed
 from mgce.losses.records import SHARED, NamedLoss
 
 # Every loss that `robust_loss` constructs, those of them that the comparisons train, and by their names the modules and
@@ -25,20 +23,18 @@ LOSSES: dict[str, NamedLoss] = {}
 MADE: dict[str, Any] = {}
 
 
-def add(modules: Iterable[ModuleType]) -> None:
-    """Add the losses that modules list in `NAMED` to those of :func:`robust_loss`, in the order of their records.
+def add(files: Iterable[ModuleType]) -> None:
+    """Add the losses that files list in `NAMED` to those of :func:`robust_loss`, behind the ones that are there.
 
     Raises:
         ValueError: if two losses have the same name.
     """
-    new: list[NamedLoss] = [loss for module in modules for loss in getattr(module, "NAMED", ())]
+    new: list[NamedLoss] = [loss for file in files for loss in file.NAMED]
     names = [*NAMED, *(loss.name for loss in new)]
     if len({*names}) < len(names):
         raise ValueError(expected("NAMED", "losses of different names", sorted(names)))
-    every = sorted((*NAMED.values(), *new), key=lambda loss: (loss.order, loss.name))
-    for of, losses_of in ((NAMED, every), (LOSSES, [loss for loss in every if not loss.of_one_network])):
-        of.clear()
-        of.update({loss.name: loss for loss in losses_of})
+    NAMED.update({loss.name: loss for loss in new})
+    LOSSES.update({loss.name: loss for loss in new if not loss.of_one_network})
     made = [vars(loss.make)["made"] for loss in _inside(new) if "made" in vars(loss.make)]
     MADE.update({one.__name__: one for module in made for one in (module, module.function)})
 
@@ -49,7 +45,7 @@ def _inside(named: Iterable[NamedLoss]) -> Iterator[NamedLoss]:
         yield from _inside(loss.of)
 
 
-add(import_module(one.name) for one in pkgutil.walk_packages(losses.__path__, f"{losses.__name__}."))
+add((modules, active_passive, forward, temperature, trimmed, early_learning, learned_forward))
 
 DATA = tuple(sorted({data for loss in NAMED.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
 

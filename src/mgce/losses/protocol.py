@@ -25,7 +25,7 @@ from mgce.losses.modules import LinearMGCELoss, MinimaxLink
 # Losses with their own linear head: they take features, not logits. PyTorch has one since 2.13.
 HEADS = (LinearMGCELoss, getattr(nn, "LinearCrossEntropyLoss", LinearMGCELoss))
 UNSAID = object()  # marks a missing attribute, since None is a value
-IGNORED = -100  # PyTorch's default for `ignore_index`
+IGNORED: int = nn.CrossEntropyLoss().ignore_index  # PyTorch's default
 
 
 def check_loss(name: str, loss: object) -> None:

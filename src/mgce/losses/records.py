@@ -92,8 +92,6 @@ class NamedLoss:
             rows whose label has a small probability, as all labels have at the start of training.
         betas: the values of beta in comparisons of losses; if empty, the default beta.
         compared: hyperparameters for comparisons of losses on data for which none are published.
-        order: position in lists of losses: losses of papers first, then variants of this package. Losses without a
-            position come last, sorted by name.
         bounded, symmetric, convex: properties of the loss at its defaults. Bounded means bounded above; symmetric
             means that the sum over the classes does not depend on the logits; convex means convex in the logits.
         claims: text that the documentation shows for `bounded`, `symmetric` or `convex` instead of yes or no, if the
@@ -114,7 +112,6 @@ class NamedLoss:
     begin: NamedLoss | None = None
     betas: tuple[float, ...] = ()
     compared: Keywords = field(default_factory=dict)
-    order: float = math.inf
     bounded: bool = False
     symmetric: bool = False
     convex: bool = False

@@ -94,13 +94,12 @@ class LogitScale(Wrapper):
         return f"scale={self.scale:g}"
 
 
-def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
+def _scaled(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
     """Describe the variant of a named loss with scaled logits; its properties are those of the named loss."""
     return NamedLoss(
         f"{loss.name}+scale",
         LogitScale,
         f"{loss.name.upper()} of $s f$, `scale` = s",
-        order=order,
         of=(loss,),
         betas=betas,
         # At a scale of 4 the MGCE of a row, at beta = 1.4, ends when its class leads by 0.35, as is soon learnt.
@@ -112,7 +111,7 @@ def _scaled(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> Named
     )
 
 
-NAMED = (_scaled(CE, 23), _scaled(GCE, 24), _scaled(MGCE, 28, betas=(NEAR_MAE, DEFAULT_BETA)))
+NAMED = (_scaled(CE), _scaled(GCE), _scaled(MGCE, betas=(NEAR_MAE, DEFAULT_BETA)))
 
 
 # Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse

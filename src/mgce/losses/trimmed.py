@@ -22,7 +22,7 @@ from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_inp
 # MNIST with 200 rows of a class, 64 ended three points below.
 WINDOW = 256
 KERNEL_TYPES = (torch.float32, torch.float64)
-NO_LABEL = -(2**63)  # the `ignore_index` where no row is ignored
+NO_LABEL = torch.iinfo(torch.int64).min  # the `ignore_index` where no row is ignored
 # Shares are stored as multiples of 2^-SHARE_BITS. Then int64 holds their product with 2^27 rows (128 images of 1024 x
 # 1024), and no device needs float64. Of a million rows, the share is right to 2e-5 rows.
 SHARE_BITS = 36
@@ -317,7 +317,7 @@ class TrimmedLoss(Wrapper):
         return f"trim={trim}, {sizes}{self.recent.said_left_out()}"
 
 
-def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> NamedLoss:
+def _trimmed(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
     """Describe the trimmed variant of a named loss."""
     formula = (
         f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` losses of "
@@ -325,8 +325,8 @@ def _trimmed(loss: NamedLoss, order: int, betas: tuple[float, ...] = ()) -> Name
     )
     source = "a variant of ours, as Shen, Sanghavi 2019 do once an epoch"
     return NamedLoss(
-        f"{loss.name}+trim", TrimmedLoss, formula, order=order, of=(loss,), betas=betas, source=source, recommended=True
+        f"{loss.name}+trim", TrimmedLoss, formula, of=(loss,), betas=betas, source=source, recommended=True
     )
 
 
-NAMED = (_trimmed(MGCE, 33, betas=(NEAR_MAE,)), _trimmed(CE, 34))
+NAMED = (_trimmed(MGCE, betas=(NEAR_MAE,)), _trimmed(CE))

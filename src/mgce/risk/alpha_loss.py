@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce._arrays import FloatArray, as_array, as_probs
+from mgce._arrays import ROUNDED, FloatArray, as_array, as_probs
 from mgce.linear.objective import trivial_value
-from mgce.risk.label_noise import ROW_SUM
 
 
 def argmax_factor(beta: float) -> float:
@@ -254,7 +253,7 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
     """
     matrix = as_array(transition, "transition")
     k = len(matrix)
-    if matrix.shape != (k, k) or matrix.min() < 0 or np.abs(matrix.sum(1) - 1).max() > ROW_SUM:
+    if matrix.shape != (k, k) or matrix.min() < 0 or np.abs(matrix.sum(1) - 1).max() > ROUNDED:
         raise ValueError(_validation.expected("transition", "square, of rows that sum to one", matrix.shape))
     least, most = loss_sum_bounds(k, beta)
     stays = np.diagonal(matrix)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from mgce import _validation
-from mgce._arrays import FloatArray, IntArray
+from mgce._arrays import ROUNDED, FloatArray, IntArray
 from mgce.risk.concentration import check_delta, rescaled, unit_sample
 
 # Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.
@@ -24,9 +24,6 @@ MOST_OF_WEALTH = 0.75
 # hardly ever moves a draw to another cell, and so many that two samples hardly ever agree in all counts. The number is
 # irrational, so that no fraction lies on an edge.
 CELLS = 10 * math.pi
-# A row whose numbers differ by no more than this share of the largest is constant. What is left is rounding, a few
-# units of float32's last digit, which depends on the machine.
-ROUNDING = 1e-6
 # Random orders of a sample of which few kinds are possible, all of which must refute a mean. On draws of two values, n
 # from 20 to 500, and at the worst of 179 means, one order missed 18 % at delta .05 and 40 % at .2, four 2.8 % and 11 %,
 # eight 1.6 % and 8.7 %; sixteen are no better.
@@ -193,9 +190,12 @@ def n_orders(kinds: IntArray, delta: float) -> int:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Replace numbers by the index of one of `CELLS` equal steps from the least to the largest of a row (last axis)."""
+    """Replace numbers by the index of one of `CELLS` equal steps from the least to the largest of a row (last axis).
+
+    A row whose numbers differ by rounding alone, which depends on the machine, is constant.
+    """
     low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
-    constant = high - low <= ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    constant = high - low <= ROUNDED * np.maximum(np.abs(low), np.abs(high))
     share = np.where(constant, 0, values - low) / np.where(constant, 1, high - low)
     return np.asarray(np.rint(CELLS * share), dtype=np.int64)
 
@@ -236,7 +236,6 @@ def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
 
 
 GRID = 1000  # candidates for the mean: a bound is rounded up to the next thousandth, below what a plot or a table shows
-CHUNK = 4096  # draws that are worked on at once: 33 MB of float64
 # Examples for which the drift-proof bound is tuned, up to a factor: its width is within 15 % of the best from a tenth
 # of them to ten times as many.
 TUNED_FOR = 1000
@@ -292,8 +291,8 @@ def refuted_from(z: FloatArray, delta: float, *, largest: float | FloatArray = 1
     top = np.broadcast_to(largest, z.shape)
     means = np.arange(1, GRID + 1) / GRID
     wealth, first = np.zeros(GRID), np.empty(z.size)
-    for start in range(0, z.size, CHUNK):
-        part = slice(start, start + CHUNK)
+    for start in range(0, z.size, step := BLOCK // GRID):
+        part = slice(start, start + step)
         with np.errstate(divide="ignore"):
             stake = np.minimum(stakes[part, None], MOST_OF_WEALTH / (top[part, None] - means))
         logs = wealth + np.log1p(stake * (means - z[part, None])).cumsum(0)

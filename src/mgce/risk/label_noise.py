@@ -13,14 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgce import _validation
-from mgce._arrays import FloatArray, as_array
+from mgce._arrays import ROUNDED, FloatArray, as_array
 from mgce._rounding import rate_down, rate_up, rounded_up
 from mgce.risk.sample import Sample
 
 # Condition number of a transition matrix above which it counts as singular: its inverse then has fewer than six
 # right digits in float64, and bounds by it are far above 1 in any case.
 SINGULAR = 1e10
-ROW_SUM = 1e-6  # how far the sum of a row may be from one: what float32 does to it
 
 
 class Refuted(Exception):  # noqa: N818  the labels are at fault, not the program
@@ -225,7 +224,7 @@ def checked_transition(transition: Any, k: int) -> KnownTransition:
     if matrix.shape != (k, k):
         raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))
     sums = matrix.sum(1)
-    if matrix.min() < 0 or np.abs(sums - 1).max() > ROW_SUM:
+    if matrix.min() < 0 or np.abs(sums - 1).max() > ROUNDED:
         got = f"a least entry of {matrix.min():g}, and sums from {sums.min():g} to {sums.max():g}"
         raise ValueError(_validation.expected("transition", "rows that are not negative and sum to one", got))
     matrix = matrix / sums[:, None]

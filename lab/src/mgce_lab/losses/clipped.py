@@ -136,7 +136,6 @@ CE_LOGITCLIP = NamedLoss(
     "ce+logitclip",
     LogitClip,
     f"CE of {_CLIPPED}",
-    order=16,
     of=(CE,),
     bounded=True,
     source="Wei et al. 2023",
@@ -151,7 +150,5 @@ CE_LOGITCLIP = NamedLoss(
     ),
 )
 _IF = {"symmetric": r"if beta = 1 and $\delta \ge k$"}
-MGCE_LOGITCLIP = NamedLoss(
-    "mgce+logitclip", LogitClip, f"MGCE of {_CLIPPED}", order=27, of=(MGCE,), bounded=True, claims=_IF
-)
+MGCE_LOGITCLIP = NamedLoss("mgce+logitclip", LogitClip, f"MGCE of {_CLIPPED}", of=(MGCE,), bounded=True, claims=_IF)
 NAMED = (CE_LOGITCLIP, MGCE_LOGITCLIP)

@@ -101,13 +101,13 @@ _JAL_CE = Presets(
 )
 
 
-def _with_nce(name: str, loss: NamedLoss, order: int, source: str, presets: Presets) -> NamedLoss:
+def _with_nce(name: str, loss: NamedLoss, source: str, presets: Presets) -> NamedLoss:
     word = loss.name.upper()
     formula = f"NCE + {word}, {word}: {loss.formula}"
-    return sum_of(name, NCE, loss, formula=formula, order=order, source=source, presets=presets)
+    return sum_of(name, NCE, loss, formula=formula, source=source, presets=presets)
 
 
 NAMED = (
-    _with_nce("anl-ce", NNCE, 12, "Ye et al. 2023", _ANL_CE),
-    _with_nce("jal-ce", AMSE, 13, "Wang et al. 2025", _JAL_CE),
+    _with_nce("anl-ce", NNCE, "Ye et al. 2023", _ANL_CE),
+    _with_nce("jal-ce", AMSE, "Wang et al. 2025", _JAL_CE),
 )

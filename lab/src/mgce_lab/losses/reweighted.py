@@ -85,7 +85,6 @@ CE_EPS = NamedLoss(
         floor=Number(1e-8, "the least probability, in (0, 0.5].", 0, 0.5, above=True),
     ),
     r"$-\log \frac{p_y + m [y = \arg\max f]}{m + 1}$",
-    order=14,
     bounded=True,
     source="Wang et al. 2024",
 )
@@ -116,7 +115,7 @@ _CE_EPS_MAE = Presets(
     },
     source="Wang et al. 2024, and https://github.com/cswjl/eps-softmax",
 )
-CE_EPS_MAE = sum_of("ce_eps+mae", CE_EPS, MAE, order=15, source="Wang et al. 2024", presets=_CE_EPS_MAE)
+CE_EPS_MAE = sum_of("ce_eps+mae", CE_EPS, MAE, source="Wang et al. 2024", presets=_CE_EPS_MAE)
 FOCAL = NamedLoss(
     "focal",
     by_scores(
@@ -127,7 +126,6 @@ FOCAL = NamedLoss(
         gamma=Number(0.5, "in [0, 1e30].", 0, 1e30),
     ),
     r"$-(1 - p_y)^\gamma \log p_y$",
-    order=19,
     claims={"convex": "at gamma = 0"},
     source="Lin et al. 2017",
 )
@@ -141,7 +139,6 @@ TAYLOR_CE = NamedLoss(
         order=Number(2, "integer t from 1 to 10,000.", 1, 10_000),
     ),
     r"$\sum_{i \le t} (1 - p_y)^i / i$, `order` = t",
-    order=20,
     bounded=True,
     claims={"symmetric": "at order = 1"},
     source="Feng et al. 2020",
@@ -151,7 +148,6 @@ POLY_1 = sum_of(
     CE,
     MAE,
     formula=r"CE + $\epsilon$ MAE, `weights` = $1, \epsilon$",
-    order=21,
     convex=True,
     claims={"convex": r"if $\lvert\epsilon\rvert \le 1$"},
     source="Leng et al. 2022",

@@ -154,7 +154,6 @@ BI_TEMPERED = NamedLoss(
         ),
     ),
     r"$-\log_{t_1} p_y - \frac{1 - \sum_j p_j^{2 - t_1}}{2 - t_1}$, p the tempered softmax",
-    order=18,
     bounded=True,
     claims={"bounded": "if t1 < 1", "convex": "at t1 = t2 = 1"},
     source="Amid et al. 2019",

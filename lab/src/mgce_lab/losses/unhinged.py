@@ -35,7 +35,6 @@ UNHINGED = NamedLoss(
     "unhinged",
     by_scores("UnhingedLoss", unhinged_scores, ("", "1.5000")),
     r"$1 - f_y + \frac1k \sum_j f_j$",
-    order=22,
     symmetric=True,
     convex=True,
     claims={"bounded": "no, nor below"},

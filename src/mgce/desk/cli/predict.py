@@ -23,7 +23,6 @@ from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.tables.model import TableModel, predictions_frame
 
-MOST_NOTES = 10  # on the parts of a table: as many as are read
 DIGITS = 6  # significant digits of probabilities in a CSV file
 
 
@@ -147,8 +146,9 @@ def _say(
     """Print what was predicted, and write it as JSON."""
     counts = {label: sum(one.counts[label] for one in found) for label in found[0].counts}
     unsure, notes = sum(one.unsure for one in found), [note for one in found for note in one.notes]
-    if len(notes) > MOST_NOTES and len(found) > 1:
-        notes = [*notes[:MOST_NOTES], f"There are {len(notes) - MOST_NOTES:,} more such notes on other parts."]
+    read = 10  # notes on parts: nobody reads more
+    if len(notes) > read and len(found) > 1:
+        notes = [*notes[:read], f"There are {len(notes) - read:,} more such notes on other parts."]
     facts = {"rows": sum(counts.values()), "predictions": counts, "unsure": unsure, "notes": notes}
     write_json(json_file, {"file": out.name, **facts})
     if asked.sets:

@@ -26,7 +26,7 @@ TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
 N_TIME = re.compile(TIME).groups  # hour, minute, second, fraction, and the three of the zone
 # Days of 400 years, after which the calendar repeats itself. pandas 2 only has the years from 1678 to 2261. So every
 # date is moved by whole repetitions into the 400 years from 1800, read there, and moved back.
-REPETITION, FIRST_YEAR = 146_097, 1800
+FIRST_DAY, END = np.array(["1800", "2200"], dtype="datetime64[D]").astype(np.int64).tolist()  # days since 1970
 DAY = 86_400_000_000  # in microseconds
 UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
 
@@ -72,7 +72,7 @@ def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.floa
     """Return days since 1970 for cells split by a regular expression into parts: year, month, day and time."""
     n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
     year = parts[0].astype(int)
-    repetitions = (year - FIRST_YEAR) // 400
+    repetitions = (year - 1800) // 400
     written = (year - 400 * repetitions).astype(str)
     for group in range(1, n_groups):
         written = written + "-" + parts[group].fillna("1")
@@ -80,7 +80,7 @@ def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.floa
     valid = dates.notna().to_numpy()
     if form in (WEEK, ORDINAL):  # week 53 of a year of 52, or day 366 of 365, would be the first of the next
         valid = valid & (dates.dt.strftime(name) == written).to_numpy()
-    numbers = dates.to_numpy().astype("datetime64[D]").astype(np.int64) + REPETITION * repetitions.to_numpy()
+    numbers = dates.to_numpy().astype("datetime64[D]").astype(np.int64) + (END - FIRST_DAY) * repetitions.to_numpy()
     time = np.zeros(len(parts), dtype=np.int64)
     if form != MONTH:
         time, valid_time = _time(parts.iloc[:, n_groups:])
@@ -112,7 +112,7 @@ GROUPED = rf"\s*[-+]?(?:[1-9]\d{{0,2}}(?:{_GROUPS})|[1-9]\d?(?:,\d{{2}})*,\d{{3}
 COMMA = r"\s*[-+]?\d*,\d+\s*"
 # Points between thousands, as in 1.234.567 and 1.234,5.
 POINTS = r"\s*[-+]?\d{1,3}(?:(?:\.\d{3}){2,}(?:,\d*)?|\.\d{3},\d*)\s*"
-WORDS = {"true": 1.0, "false": 0.0}
+WORDS = {"true": True, "false": False}
 
 
 def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:

@@ -17,6 +17,8 @@ from mgce._validation import expected, listed, nearest
 from mgce.desk.columns.cells import (
     CALENDAR,
     DIGITS,
+    END,
+    FIRST_DAY,
     FORMS,
     GROUPED,
     MONTH,
@@ -40,7 +42,6 @@ from mgce.desk.files.vectors import Vector, matrix, with_vectors
 NUMBER, CATEGORY, DATE, TEXT, EMBEDDING = "number", "category", "date", "text", "embedding"
 KINDS = (NUMBER, CATEGORY, DATE, TEXT, EMBEDDING)
 AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted to numbers
-LIKELY_DAYS = (-62_091, 84_006)  # days since 1970 of 1800 and of 2200
 # The formats in which a column of each kind may be written.
 FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
 WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of either type
@@ -273,7 +274,7 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
     def fits(kind: str, form: str) -> bool:
         values = _read(column, kind, form)
         # Codes may look like dates of these forms, but hardly like dates that tables hold.
-        likely = form not in (DIGITS, MONTH, ORDINAL) or LIKELY_DAYS[0] <= values.median() < LIKELY_DAYS[1]
+        likely = form not in (DIGITS, MONTH, ORDINAL) or FIRST_DAY <= values.median() < END
         return bool(likely and values.isna().sum() <= allowed)
 
     if isinstance(column.dtype, pd.CategoricalDtype):  # numbers and digits of this type are codes

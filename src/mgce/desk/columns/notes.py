@@ -12,13 +12,12 @@ import pandas as pd
 from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
 from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
 from mgce.desk.columns.spellings import alike, near
-from mgce.desk.columns.texts import unread, words_on_average
+from mgce.desk.columns.texts import MANY_ROWS, unread, words_on_average
 from mgce.desk.files.reading import cells_with_line_breaks
 
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.
 # Other texts, and even names of people, repeat themselves more often.
 UNIQUE = 0.9
-MANY_ROWS = 20  # in fewer rows than this, values may be all different or all equal by chance: no notes on them
 UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
 # Points between thousands cannot be told from decimal ones in fewer numbers. A tenth of the groups end in a zero, which
 # a number does not keep.

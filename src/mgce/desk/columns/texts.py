@@ -118,7 +118,7 @@ _BETWEEN = r"\s\0!-/:-@\[-^`{-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uf
 TOKEN_LENGTH = 30
 TOKEN = rf"[{UNSPACED}]|[^{_BETWEEN}{UNSPACED}]{{1,{TOKEN_LENGTH}}}"
 _LETTERS = r"[^\W\d_]"
-MIN_DIFFERENT = 20  # different values of a text column, at least: fewer may be all different by chance
+MANY_ROWS = 20  # fewer values may be all different, or all equal, by chance: nothing is said of them
 SEVERAL = 2  # words of which a text has at least so many; two characters of a script without blanks are a word
 # Words that come again in another text, as a share of all. In texts of any language that are worth learning from it is
 # far higher; in names of rows, such as "Order AX-31 of 4417", most are of one row only.
@@ -137,7 +137,7 @@ def is_text(values: pd.Series[Any]) -> bool:
         values: the column as text; some may be missing.
     """
     n, different = int(values.notna().sum()), values.dropna().unique()
-    if len(different) < MIN_DIFFERENT or (len(different) <= MAX_CATEGORIES and len(different) <= n / 2):
+    if len(different) < MANY_ROWS or (len(different) <= MAX_CATEGORIES and len(different) <= n / 2):
         return False
     different = np.sort(different.astype(object))
     looked_at = different[np.linspace(0, len(different) - 1, min(len(different), LOOKED_AT)).astype(int)]

@@ -19,7 +19,6 @@ from mgce._validation import NAMED, listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
-THUMBNAIL = 160  # pixels: a person sees what it is, in about 5 kB
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -67,8 +66,10 @@ def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
     return [*names], [printable(sentence)]
 
 
-def thumbnail(path: Path, size: int = THUMBNAIL) -> bytes:
+def thumbnail(path: Path, size: int = 160) -> bytes:
     """Return a small JPEG of the picture in a file: at most `size` pixels wide and high.
+
+    At 160 pixels, about 5 kB, a person sees what it is.
 
     Raises:
         OSError: if the file is no picture that can be read.

@@ -35,7 +35,6 @@ from mgce.desk.files.layout import (
 # Numbers of the formats of dates and times that a file does not spell out, and those of East Asia, from the
 # specification (ECMA-376, 18.8.30).
 DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
-HOURS = {46}  # of them [h]:mm:ss, a duration
 
 
 class Workbook:
@@ -206,7 +205,7 @@ class Workbook:
         kinds = {
             number: (is_date_format(codes[number]), is_timedelta_format(codes[number]))
             if number in codes
-            else (int(number) in DATE_FORMATS, int(number) in HOURS)
+            else (int(number) in DATE_FORMATS, int(number) == 46)  # [h]:mm:ss, a duration
             for number in set(styles)
         }
         return [kinds[number] for number in styles]

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 from xml.parsers import expat
 
+from mgce._arrow_sizes import OBJECT
 from mgce._limits import TableSize
 from mgce.desk.files.layout import FIRST_ROWS
 from mgce.desk.files.written_tables import MOST_COLUMNS, MOST_ROWS
 
 CHUNK = 1 << 16  # bytes of XML that are parsed at a time
-# Bytes that count for each end and beginning of a tag, each cell with a value, and each cell of the table: a number is
-# an object of 32 bytes, and for a moment stands in a row, in a column, in a series and in the frame. Tags without cells
+# Bytes that count for each end and beginning of a tag, and for each cell of the table, beside the object of a value: a
+# number takes 32 bytes, and for a moment stands in a row, in a column, in a series and in the frame. Tags without cells
 # take no memory but time: some ten seconds up to the limit.
-TAG, VALUE, CELL = 48, 64, 32
+TAG, CELL = 48, 32
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]+)")
 _ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have
 Range = tuple[int, int, int, int]  # first row and column, last row and column
@@ -156,7 +157,7 @@ class Texts(_Xml):
             self._reading_aid = False
         elif tag == "si":
             text = _unescaped("".join(self._parts))
-            self.size.add(VALUE + len(text))
+            self.size.add(OBJECT + len(text))
             self.texts.append(text)
 
     def text(self, text: str) -> None:
@@ -217,7 +218,7 @@ class Cells(_Xml):
         elif tag == "rPh":
             self._reading_aid = True
         elif tag == "mergeCell":
-            self.size.add(VALUE)
+            self.size.add(OBJECT)
             self.sheet.merged.append(_range(values.get("ref", "")))
         elif tag == "col" and is_true(values.get("hidden")):
             first, last = (min(int(values[end]), MOST_COLUMNS) for end in ("min", "max"))
@@ -273,7 +274,7 @@ class Cells(_Xml):
         if self._kind == "b":
             return is_true(text)
         if self._kind == "e":
-            self.size.add(VALUE + len(text))
+            self.size.add(OBJECT + len(text))
             self.sheet.errors.append(text)
             return None
         if self._kind == "d":
@@ -291,7 +292,7 @@ class Cells(_Xml):
         try:
             return self._dates.value(number, self._style)
         except (OverflowError, ValueError):
-            self.size.add(VALUE + len(text))
+            self.size.add(OBJECT + len(text))
             self.sheet.no_dates.append(text)
             return None
 
@@ -300,7 +301,7 @@ class Cells(_Xml):
             return
         missing = self._place - len(self._row)
         # A text becomes a part of its column, and of a copy of it.
-        self.size.add(VALUE + 8 * max(0, missing) + (2 * len(value) if isinstance(value, str) else 0))
+        self.size.add(OBJECT + 8 * max(0, missing) + (2 * len(value) if isinstance(value, str) else 0))
         if missing > 0:
             self._row.extend([None] * missing)
             self._width = max(self._width, self._place)

@@ -19,7 +19,6 @@ from mgce._validation import not_installed
 # formats follow the sizes of a damaged file into gigabytes.
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "WEBP")
 PIXELS = 50_000_000
-DEEP = 65_535.0  # white in 16 bits
 GROUNDS = ("white", "black")  # of transparent pixels
 
 
@@ -83,7 +82,7 @@ def as_rgb(image: Any) -> Any:
 def _levels(values: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
     """Return the grey levels of an image of a mode of integers, I or I;16, or of floats as levels from 0 to 255."""
     least, most = float(values.min(initial=0)), float(values.max(initial=0))
-    top = DEEP if mode[0] == "I" else (255.0 if most > 1 else 1.0)
+    top = float(np.iinfo(np.uint16).max) if mode[0] == "I" else (255.0 if most > 1 else 1.0)
     if not 0 <= least <= most <= top:
         raise ValueError(f"grey levels from {least:g} to {most:g}, outside 0 to {top:g}")
     return np.rint(values * (255 / top)).astype(np.uint8)

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from mgce._arrow_sizes import OBJECT
 from mgce._limits import TABLE_COLUMNS, TableSize, check_columns
 from mgce.desk.files.layout import (
     FIRST_ROWS,
@@ -29,9 +30,9 @@ from mgce.desk.files.layout import (
 # The separators that are recognised. If rows agree in length for several of them, the first in this tuple is taken:
 # text and numbers often hold commas, and rarely the others.
 SEPARATORS = ("\t", ";", "|", ",")
-# Bytes of memory, while a text is read, for each of its bytes, of its lines and of its values: the text stands in the
-# content, in the parser and in its column, and the place of a blank line is an object.
-BYTE, LINE, CELL = 3, 64, 24
+# Bytes of memory, while a text is read, for each of its bytes and of its values: the text stands in the content, in the
+# parser and in its column. The place of a blank line is an object.
+BYTE, CELL = 3, 24
 LONG = 8  # bytes for each byte of a line, of which there are copies while the separator is found
 SAMPLE = 1_000  # first lines, from which the separator is found: hundreds of rows, read in milliseconds
 AGREEING = 0.5  # share of the rows that must have as many values as there are names: some files have short rows
@@ -71,7 +72,7 @@ def check_text(content: bytes, sep: str | None, stored: int) -> None:
     separators = [one.encode() for one in (SEPARATORS if sep is None else [sep])]
     lines = content.count(b"\n") + content.count(b"\r")
     size = TableSize(stored)
-    size.add(BYTE * len(content) + LINE * lines)
+    size.add(BYTE * len(content) + OBJECT * lines)
     size.add(CELL * (lines + max(map(content.count, separators))))
     begin = 0
     while 0 <= begin < len(content):  # lines that are shorter have not as many values

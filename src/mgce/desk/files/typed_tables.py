@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
-from mgce._arrow_sizes import PARQUET_ROWS, check_arrow, check_parquet, memory_of
+from mgce._arrow_sizes import OBJECT, PARQUET_ROWS, check_arrow, check_parquet, memory_of
 from mgce._column_types import frame_of, of_arrow, of_values, plain
 from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
 from mgce.desk.files.excel_tables import EXCEL_ERRORS, sheet_table
@@ -82,9 +82,8 @@ def _archive(content: bytes) -> tuple[str, str]:
     return next((what for name, what in _MEMBERS.items() if name in names), (ZIP, _UNPACK))
 
 
-# Bytes that a cell of JSON takes as an object, in its column and in the frame; a line, whose time counts; and a byte of
-# a line, whose shortest value, `[],`, takes 64.
-JSON_CELL, JSON_LINE, JSON_BYTE = 64, 256, 24
+# Bytes that a line of JSON counts as, for its time; and a byte of a line, whose shortest value, `[],`, is an object.
+JSON_LINE, JSON_BYTE = 256, 24
 
 
 @dataclass(frozen=True)
@@ -167,11 +166,11 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
         if line.strip():
             size.expect(JSON_BYTE * len(line))
             pairs = _object(line.lstrip("\ufeff"), number)
-            size.add(sum(JSON_CELL + 2 * len(cell) for cell in pairs.values() if isinstance(cell, str)))
-            size.add(JSON_LINE + JSON_CELL * len(pairs))
+            size.add(sum(OBJECT + 2 * len(cell) for cell in pairs.values() if isinstance(cell, str)))
+            size.add(JSON_LINE + OBJECT * len(pairs))
             _append(columns, pairs, len(numbers))
             check_columns(len(columns))
-            size.expect(JSON_CELL * len(numbers) * len(columns))
+            size.expect(OBJECT * len(numbers) * len(columns))
             numbers.append(number)
             widths.append(len(pairs))
     for values in columns.values():

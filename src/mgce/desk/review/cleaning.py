@@ -19,7 +19,6 @@ FORESEEN = 0.02
 # Share of delta that is spent if no more rows are left out than foreseen. The rest is for a smaller number of wrong
 # labels allowed. At 400 to 5,000 rows it costs no look.
 SPENT = 0.95
-TRIED = 50  # numbers of wrong proposals in the sample, of which the best is taken: neighbours differ by a tenth
 SEED = 2506  # of the sample; not 0, with which people draw their simulations
 
 
@@ -84,7 +83,8 @@ def sample_share(p_wrong: Any, allowed: int, delta: float) -> float:
     """
     from scipy import special
 
-    k = np.unique(np.geomspace(1, allowed + 1, TRIED).astype(np.int64)) - 1
+    # Fifty numbers of wrong proposals in the sample, of which the best is taken: neighbours differ by a tenth.
+    k = np.unique(np.geomspace(1, allowed + 1, 50).astype(np.int64)) - 1
     # Above its rounding errors, so that k errors in the sample are allowed indeed.
     share = np.minimum(1.0, special.bdtri(k.astype(float), allowed + k + 1, delta) * (1 + 1e-9))
     expected_wrong = np.sort(np.clip(p_wrong, 0, 1)).cumsum()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from hashlib import blake2b
 
-DIGEST = 8  # bytes: among a million examples, two different ones share a hash with probability 3e-8
 # A key begins with this letter, so that no spreadsheet takes its digits for a number.
 PREFIX = "r"
 # Significant digits that count of a number with decimals: spreadsheets keep 15, and round the last ones. Of a whole
@@ -93,4 +92,5 @@ def is_long(value: float) -> bool:
 
 
 def _hash(content: str, salt: bytes = b"") -> str:
-    return PREFIX + blake2b(content.encode("utf-8", "surrogatepass"), digest_size=DIGEST, salt=salt).hexdigest()
+    # Of 8 bytes: among a million examples, two different ones share a hash with probability 3e-8.
+    return PREFIX + blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8, salt=salt).hexdigest()

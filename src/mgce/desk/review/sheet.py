@@ -29,7 +29,6 @@ ID = "mgce-review-"  # the beginning of each name under which a browser keeps de
 DIGITS = "1234567890"  # keys of classes, as they stand on a keyboard
 LETTERS = "abceghilmp"  # keys of classes where a digit could be taken for another name; none is the key of a button
 PICTURES = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF8": "gif"}  # the first bytes of each format
-SHOWN_PIXELS = 320  # of small pictures: a person judges them one by one
 PICTURE_BYTES = 1 << 28  # of all pictures on a page: browsers open pages of some hundred megabytes in seconds
 BUTTONS = (
     (KEEP, "Keep", "K"),
@@ -259,7 +258,7 @@ def small_pictures(shown: Sequence[Shown], folder: Path) -> list[bytes]:
         if not path.is_file():
             what = "left out where the pictures are that mgce fit has seen; give another column"
             raise ValueError(expected("image", what, f"none, and {path} is gone, of row {one.suspect.name}"))
-    return [thumbnail(path, SHOWN_PIXELS) for path in paths]
+    return [thumbnail(path, 320) for path in paths]
 
 
 def check_column(option: str, column: str | None, suspects: Sequence[Suspect]) -> None:

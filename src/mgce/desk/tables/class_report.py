@@ -141,9 +141,6 @@ def annotator_section(consensus: Consensus) -> str:
     return table(caption, head, rows) + paragraph(CAUTION) + paragraph(str(consensus.independence))
 
 
-SHARES = tuple((share / 5, f"{share * 20}%") for share in range(6))  # marks of an axis from 0 to 1, with their text
-
-
 def calibration_section(fit: TableFit) -> str:
     """Return the section as HTML: calibration errors of the probabilities h and p, and a reliability diagram."""
     words = (
@@ -188,5 +185,6 @@ def _reliability_diagram(fit: TableFit) -> str:
         "are on the dashed line, those of an overconfident model below it. Larger circles stand for more rows. "
         "<span class=key-h>● h</span>, <span class=key-p>○ p</span>."
     )
-    axes = Axis("confidence", 0, 1, SHARES), Axis("right", 0, 1, SHARES)
+    marks = [(share / 5, f"{share * 20}%") for share in range(6)]
+    axes = Axis("confidence", 0, 1, marks), Axis("right", 0, 1, marks)
     return figure(chart(series, *axes, text, height=350, diagonal=True), caption)

@@ -38,7 +38,6 @@ from mgce.labels.share import NoiseShare
 from mgce.risk import RiskCertificate
 
 OnStep = Callable[[str, int, int], None]
-OTHER_STEPS = 2  # beside the fits of the choice: shuffling columns, the fit to all rows
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def run(
     learnt_from = rows if checked is None else checked.mended(rows)
     check_certifiable(plan, len(rows.classes))
     models = models_of(rows, plan, jobs)
-    on_fit = _Counter(on_step, len(models) + OTHER_STEPS)
+    on_fit = _Counter(on_step, len(models) + 2)  # shuffling columns, and the fit to all rows
     learnt = learn(learnt_from, plan, models, on_fit)
     choice, measured = learnt.choice, learnt.model
     held_out = HeldOut.of(measured, rows)

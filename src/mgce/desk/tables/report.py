@@ -10,6 +10,7 @@ from mgce._rounding import confidence_text, percent_up, rate_down, rate_up
 from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
+from mgce.desk.review.bounds import MORE
 from mgce.desk.tables.choice import CORRECTING, HEAD
 from mgce.desk.tables.class_report import annotator_section, calibration_section, class_sections, never_predicted
 from mgce.desk.tables.fit import TableFit
@@ -40,7 +41,6 @@ NOISE_LIMITS = {
 }
 NO_SETS_IN_ORDER = "None: prediction sets need rows held out at random, not by groups or in the order of time."
 PLURALS = {NUMBER: "numbers", CATEGORY: "categories", DATE: "dates", TEXT: "text", EMBEDDING: "embeddings"}
-CHECKED_ROWS = 50  # of which the report says what they would tell: half an hour's work
 
 
 def page(
@@ -151,9 +151,10 @@ def wrong_labels(fit: TableFit) -> str:
     first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     estimate = f" The estimate is {expected}{first}."
-    width = share.width_after(CHECKED_ROWS)
+    half_an_hour = MORE[0]
+    width = share.width_after(half_an_hour)
     looks = (
-        f" If you check {CHECKED_ROWS} rows drawn at random, the share is known to within an interval of at most "
+        f" If you check {half_an_hour} rows drawn at random, the share is known to within an interval of at most "
         f"{100 * width:.0f} percentage points."
     )
     return f"{so_far}{most}{estimate}{looks if width < share.upper else ''}"
