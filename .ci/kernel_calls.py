@@ -11,12 +11,12 @@ import os
 import struct
 from pathlib import Path
 
-from mgce.kernels import cpu_library
+from mgce.kernels import cpu
 
 MOST = 200_000  # bytes of one call: the others are as those that fit
 calls = Path(os.environ["KERNEL_CALLS"]).open("wb")  # noqa: SIM115
 plans: dict[int, bytes] = {}
-load = cpu_library.library
+load = cpu.library
 seen: set[int] = set()
 
 
@@ -91,4 +91,4 @@ class Recorder:
 
 
 recorder = Recorder(load())
-cpu_library.library = lambda: recorder
+cpu.library = lambda: recorder

@@ -69,8 +69,8 @@ ROOMS = {
         "first_order",
         "solver",
     ),
-    "mgce.metrics": ("binning", "calibration streaming", "evaluation"),
-    "mgce.noise": ("corruption transition",),
+    "mgce.metrics": ("calibration", "streaming evaluation"),
+    "mgce.noise": ("corruption",),
     "mgce.labels": (
         "choosing confident mixture out_of_fold share sharpened",
         "annotators correction",
@@ -108,7 +108,7 @@ ROOMS = {
     "mgce.desk.encoders": ("pictures", "embedding", "libraries"),
     "mgce.sets": ("conformal", "calibration"),
     "mgce.training": (
-        "member_losses network settings",
+        "member_losses settings",
         "ensemble",
     ),
     "mgce.estimators": (

@@ -36,7 +36,7 @@ def describe() -> dict[str, str]:
     """Return the versions of installed packages and the names of processor and GPU, as a dict."""
     import torch
 
-    from mgce.kernels import cpu_library
+    from mgce.kernels import cpu
 
     facts = {"mgce": build(), "python": platform.python_version(), "platform": platform.platform()}
     for package in PACKAGES:
@@ -45,9 +45,7 @@ def describe() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     facts["processor"] = _processor()
-    facts["kernel"] = (
-        "none" if cpu_library.obstacle() else cpu_library.variant()
-    )  # the obstacle may name a path of this machine
+    facts["kernel"] = "none" if cpu.obstacle() else cpu.variant()  # the obstacle may name a path of this machine
     facts["threads"] = str(torch.get_num_threads())
     facts["accelerator"] = torch.cuda.get_device_name() if torch.cuda.is_available() else "none"
     return facts

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from grids import grid
 from mgce.functional import mgce_loss
-from mgce.kernels import cpu, cpu_library
+from mgce.kernels import cpu
 from mgce.kernels.options import LossArguments, LossOptions
 from plain import loss_and_gradient, normalized_logits
 
@@ -131,13 +131,13 @@ def test_near_ties_at_a_lead_of_beta(k: int, beta: float, dtype: torch.dtype) ->
 
 def test_a_library_of_other_sources_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    for cached in (cpu_library.obstacle, cpu_library.library):
+    for cached in (cpu.obstacle, cpu.library):
         cached.cache_clear()
     try:
-        assert "(it was compiled from other sources: 'object' object has no attribute" in str(cpu_library.obstacle())
+        assert "(it was compiled from other sources: 'object' object has no attribute" in str(cpu.obstacle())
     finally:
         monkeypatch.undo()
-        for cached in (cpu_library.obstacle, cpu_library.library):
+        for cached in (cpu.obstacle, cpu.library):
             cached.cache_clear()
 
 
@@ -303,7 +303,7 @@ def test_the_same_bits_for_any_number_of_threads(
     run: str, restored_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if run == "own":
-        monkeypatch.setattr(cpu_library, "team", lambda: 0)
+        monkeypatch.setattr(cpu, "team", lambda: 0)
     x = torch.randn(1001, 130, generator=torch.Generator().manual_seed(0)) * 3
     y = torch.arange(1001) % 130
     results = []
@@ -356,7 +356,7 @@ VARIANTS = ("default", "avx2") if "x86" in platform.machine() or platform.machin
 def test_other_instruction_sets_give_the_same(variant: str) -> None:
     """Of the kernels of MGCE and of softmax; this process has the set of the machine."""
     code = (
-        "import torch; from mgce import GCELoss; from mgce.kernels import cpu, cpu_library;"
+        "import torch; from mgce import GCELoss; from mgce.kernels import cpu;"
         "from mgce.kernels.options import LossArguments, LossOptions;"
         "x = torch.linspace(-3, 3, 7000).view(70, 100).sin(); x[::2] /= 100;"  # rows of nearly equal logits too
         "o = LossOptions(label_smoothing=0.1);"
@@ -371,7 +371,7 @@ def test_other_instruction_sets_give_the_same(variant: str) -> None:
     )
     here: dict[str, list[float]] = {}
     exec(code, here)
-    there = in_new_process(code + "print(cpu_library.library()._name, *numbers)", ATEN_CPU_CAPABILITY=variant).split()
+    there = in_new_process(code + "print(cpu.library()._name, *numbers)", ATEN_CPU_CAPABILITY=variant).split()
     assert f"_cpu_{variant}" in there[0] and len(here["numbers"]) == 2 * (36 + 24)
     for a, b in zip(here["numbers"], there[1:], strict=True):
         assert math.isclose(a, float(b), rel_tol=2e-6)
@@ -402,8 +402,8 @@ def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.
     def missing() -> None:
         raise OSError("no such file")
 
-    monkeypatch.setattr(cpu_library, "library", missing)
-    cpu_library.obstacle.cache_clear()
+    monkeypatch.setattr(cpu, "library", missing)
+    cpu.obstacle.cache_clear()
     try:
         logits, target = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
         with pytest.warns(RuntimeWarning, match=r"the compiled kernel cannot be loaded \(no such file\); install a"):
@@ -412,7 +412,7 @@ def test_without_the_library_the_package_works_and_says_why(monkeypatch: pytest.
         with pytest.raises(RuntimeError, match="backend 'cpu' can run, but the compiled kernel cannot be loaded"):
             mgce_loss(logits, target, backend="cpu")
     finally:
-        cpu_library.obstacle.cache_clear()
+        cpu.obstacle.cache_clear()
 
 
 @pytest.mark.parametrize(("scale", "beta", "few"), [(0.01, 1.02, 6000), (0.003, 1.02, 2000), (0.003, 2.7, 3)])

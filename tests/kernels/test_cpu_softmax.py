@@ -12,12 +12,12 @@ from torch import Tensor, nn
 
 from mgce import GCELoss, robust_loss
 from mgce.functional import gce_loss, mgce_loss, rce_loss
-from mgce.kernels import cpu, cpu_library, dispatch
+from mgce.kernels import cpu, dispatch
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.losses import RCELoss, SumLoss
 from mgce.losses.composite import composite_softmax_loss
 
-pytestmark = pytest.mark.skipif(cpu_library.obstacle() is not None, reason="the CPU kernel is not built")
+pytestmark = pytest.mark.skipif(cpu.obstacle() is not None, reason="the CPU kernel is not built")
 
 CROSS_ENTROPY, GCE, MAE, SCE = (
     SoftmaxTerms(*numbers) for numbers in ((1, 0, 1), (0, 1, 1.4), (0, 1, 1), (0.1, 9.2, 1))

@@ -7,7 +7,7 @@ from torch.func import vmap
 
 from mgce import MGCELoss
 from mgce.functional import gce_loss, linear_mgce_loss, mgce_loss, minimax_probs
-from mgce.kernels import cpu_library, dispatch
+from mgce.kernels import cpu, dispatch
 from mgce.kernels.dispatch import choose, is_commonest, warn_once
 from mgce.kernels.options import LossOptions
 
@@ -108,7 +108,7 @@ def test_under_a_transform_no_call_is_of_the_commonest_kind(monkeypatch):
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(LOGITS, torch.ones_like(LOGITS))
         assert not is_commonest(dual, TARGET, None, LossOptions()) and common()
-    monkeypatch.setattr(cpu_library, "obstacle", lambda: "it is missing")
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing")
     assert not common()
 
 
@@ -165,7 +165,7 @@ WITHOUT_A_KERNEL = {
 
 @pytest.fixture
 def missing(monkeypatch):
-    monkeypatch.setattr(cpu_library, "obstacle", lambda: "it is missing; install a compiler")
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is missing; install a compiler")
     warn_once.cache_clear()
     yield
     warn_once.cache_clear()

@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import mgce
 from mgce.functional import linear_mgce_loss, mgce_loss
-from mgce.kernels import cpu, cpu_library, cuda, cuda_plan, dispatch, proof
+from mgce.kernels import cpu, cuda, cuda_plan, dispatch, proof
 from mgce.kernels.comparison import calls, compare, hard_rows
 from mgce.kernels.options import LossArguments
 from mgce.numerics import root
@@ -405,7 +405,7 @@ def test_mgce_env_says_what_is_proved(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("value", ["off", "never"])
 def test_the_environment_switches_kernels_off(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("MGCE_KERNEL", value)
-    cpu_library.obstacle.cache_clear()
+    cpu.obstacle.cache_clear()
     try:
         if value == "off":  # and no warning, which is an error here
             assert dispatch.choose("auto", LOGITS, TARGET, None, 1.4) == "torch"
@@ -415,4 +415,4 @@ def test_the_environment_switches_kernels_off(monkeypatch: pytest.MonkeyPatch, v
             with pytest.raises(ValueError, match="Expected `MGCE_KERNEL` to be 'on' or 'off' in the environment"):
                 mgce_loss(LOGITS, TARGET)
     finally:
-        cpu_library.obstacle.cache_clear()
+        cpu.obstacle.cache_clear()

@@ -12,13 +12,13 @@ from torch._dynamo import compiled_autograd
 import oracle
 from hard_rows import hard_rows
 from mgce.functional import minimax_probs, normalizer, worst_case_probs
-from mgce.kernels import cpu, cpu_library, dispatch
+from mgce.kernels import cpu, dispatch
 from mgce.link import probs
 from mgce.numerics import implicit
 
 OUTPUTS = {"root": normalizer, "minimax": minimax_probs, "worst_case": worst_case_probs}
 DTYPES = (torch.float32, torch.float64)
-needs_kernel = pytest.mark.skipif(cpu_library.obstacle() is not None, reason="the CPU kernel is not built")
+needs_kernel = pytest.mark.skipif(cpu.obstacle() is not None, reason="the CPU kernel is not built")
 
 
 @pytest.fixture

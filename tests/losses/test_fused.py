@@ -3,7 +3,7 @@ import torch
 
 from contracts.loss_contract import LossContract
 from mgce.functional import mgce_loss
-from mgce.kernels import cpu, cpu_library, dispatch
+from mgce.kernels import cpu, dispatch
 
 
 class TestFusedLoss(LossContract):
@@ -16,7 +16,7 @@ class TestFusedLoss(LossContract):
 
 @pytest.fixture
 def no_kernel(monkeypatch):
-    monkeypatch.setattr(cpu_library, "obstacle", lambda: "it is not built")
+    monkeypatch.setattr(cpu, "obstacle", lambda: "it is not built")
     monkeypatch.setattr(dispatch, "warn_once", lambda obstacle: None)  # tests/kernels/test_dispatch.py has the warning
 
 

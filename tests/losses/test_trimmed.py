@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from mgce import ForwardCorrection, GCELoss, MGCELoss, TrimmedLoss, robust_loss
 from mgce.functional import minimax_probs
-from mgce.kernels import cpu_library
+from mgce.kernels import cpu
 from mgce.losses import LogitScale, NCELoss, RCELoss, SumLoss
 from mgce.losses.trimmed import RecentLosses
 from mgce.noise import symmetric
@@ -429,7 +429,7 @@ def plain_operations(monkeypatch):
     monkeypatch.setattr(RecentLosses, "has_kernel", lambda *_: False)
 
 
-@pytest.mark.skipif(cpu_library.obstacle() is not None, reason="the CPU kernel is not built")
+@pytest.mark.skipif(cpu.obstacle() is not None, reason="the CPU kernel is not built")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("window", [1, 3, 16, 256])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])

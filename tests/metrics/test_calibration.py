@@ -13,12 +13,12 @@ from mgce import _validation
 from mgce.metrics import (
     MaximumCalibrationError,
     adaptive_calibration_error,
-    binning,
     expected_calibration_error,
     maximum_calibration_error,
     reliability_curve,
     static_calibration_error,
 )
+from mgce.metrics.calibration import equal_width_sums
 
 ERRORS = [expected_calibration_error, static_calibration_error, adaptive_calibration_error]
 FUNCTIONS = [*ERRORS, maximum_calibration_error, reliability_curve]
@@ -166,10 +166,10 @@ def test_exact_zero_and_one():
 def test_edges_belong_to_the_bin_above(n_bins):
     """With 22 bins, floor(15/22 * 22) is 14 in float64."""
     edges = torch.tensor([b / n_bins for b in range(n_bins + 1)], dtype=torch.float64)
-    on_edges = binning.equal_width_sums(edges, edges, n_bins).samples
+    on_edges = equal_width_sums(edges, edges, n_bins).samples
     assert on_edges.tolist() == [1] * (n_bins - 1) + [2]
     below = torch.nextafter(edges[1:], torch.zeros_like(edges[1:]))
-    assert binning.equal_width_sums(below, below, n_bins).samples.tolist() == [1] * n_bins
+    assert equal_width_sums(below, below, n_bins).samples.tolist() == [1] * n_bins
 
 
 def test_float32_is_binned_by_the_value_it_holds():

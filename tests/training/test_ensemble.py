@@ -9,9 +9,8 @@ from grids import grid
 from mgce import GCELoss, MGCELoss
 from mgce.functional import gce_loss, mgce_loss
 from mgce.training import ensemble
-from mgce.training.ensemble import accuracy, fit_ensemble
+from mgce.training.ensemble import EnsembleMLP, accuracy, fit_ensemble
 from mgce.training.member_losses import MemberLoss
-from mgce.training.network import EnsembleMLP
 from mgce.training.settings import TrainingSettings
 
 LOSSES = [

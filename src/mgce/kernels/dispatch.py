@@ -12,7 +12,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedte
 from torch.autograd import forward_ad
 
 from mgce._validation import REDUCTIONS, check_choice
-from mgce.kernels import cpu, cpu_library, cuda, proof
+from mgce.kernels import cpu, cuda, proof
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA, Beta
 
@@ -74,7 +74,7 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
         and reduction in REDUCTIONS
         and isinstance(label_smoothing, (float, int))
         and 0 <= label_smoothing <= 1
-        and cpu_library.obstacle() is None
+        and cpu.obstacle() is None
     )
 
 
@@ -85,7 +85,7 @@ def is_plain_on_cpu(*tensors: Tensor) -> bool:
         and not _are_functorch_transforms_active()
         and _get_tracing_state() is None
         and all(type(tensor) in PLAIN_TYPES and _is_plain(tensor) for tensor in tensors)
-        and cpu_library.obstacle() is None
+        and cpu.obstacle() is None
     )
 
 
@@ -143,7 +143,7 @@ def obstacle_of_machine(logits: Tensor, beta: float, classes: int | None = None,
     tests the kernel against plain operations; see `mgce.kernels.proof`.
     """
     if kernel_of(logits) == "cpu":
-        obstacle = cpu_library.obstacle()
+        obstacle = cpu.obstacle()
     else:
         classes = logits.shape[min(1, logits.ndim - 1)] if classes is None else classes
         obstacle = cuda.obstacle() or proof.obstacle(logits, beta, classes)

@@ -3,18 +3,22 @@ r"""Compute calibration errors and the reliability curve of predicted probabilit
 Bin b of B contains the confidences c with b/B <= c < (b+1)/B. The last bin also contains 1. So confidences of exactly
 0 or 1, which MGCE often predicts, are counted. Confidences and edges are compared in float64. Example: 0.6 in float64
 equals the edge 3/5 and is in the bin above it, while 0.7 in float32 is 0.69999999 and lies below 7/10.
+
+A *confidence* is the predicted probability of a class. Its *hit* is 1 if the class is the label, else 0. Both have the
+shape (N,) for the top label, the most probable class of each sample, and (k, N) for all classes. The classes in
+`streaming` take the same steps: check the inputs, select probabilities, sum over bins, compute the error.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce.metrics import binning
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +105,7 @@ def expected_calibration_error(
     binning", AAAI 2015; Guo et al., "On calibration of modern neural networks", ICML 2017, section 2.
     """
     probs, target = _prepared(probs, target, n_bins, validate_args)
-    return binning.calibration_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
+    return calibration_error(equal_width_sums(*top_label(probs, target), n_bins))
 
 
 def static_calibration_error(
@@ -144,7 +148,7 @@ def static_calibration_error(
     Reference: Nixon et al., "Measuring calibration in deep learning", CVPR workshops 2019.
     """
     probs, target = _prepared(probs, target, n_bins, validate_args)
-    return binning.calibration_error(binning.equal_width_sums(*binning.class_wise(probs, target), n_bins))
+    return calibration_error(equal_width_sums(*class_wise(probs, target), n_bins))
 
 
 def adaptive_calibration_error(
@@ -185,7 +189,7 @@ def adaptive_calibration_error(
     ACE averages over classes as SCE does; this is its form for the top label).
     """
     probs, target = _prepared(probs, target, n_bins, validate_args)
-    return binning.calibration_error(binning.equal_mass_sums(*binning.top_label(probs, target), n_bins))
+    return calibration_error(equal_mass_sums(*top_label(probs, target), n_bins))
 
 
 def maximum_calibration_error(
@@ -222,7 +226,7 @@ def maximum_calibration_error(
     Reference: Naeini, Cooper and Hauskrecht, AAAI 2015.
     """
     probs, target = _prepared(probs, target, n_bins, validate_args)
-    return binning.maximum_error(binning.equal_width_sums(*binning.top_label(probs, target), n_bins))
+    return maximum_error(equal_width_sums(*top_label(probs, target), n_bins))
 
 
 def reliability_curve(
@@ -266,12 +270,12 @@ def reliability_curve(
     ICML 2005; Guo et al. 2017, section 2.
     """
     probs, target = _prepared(probs, target, n_bins, validate_args)
-    sums = binning.equal_width_sums(*binning.top_label(probs, target), n_bins)
+    sums = equal_width_sums(*top_label(probs, target), n_bins)
     return ReliabilityCurve(
         confidence=sums.confidence / sums.samples,
         accuracy=sums.hits / sums.samples,
         count=sums.samples.long(),
-        edges=binning.bin_edges(n_bins, probs.device),
+        edges=bin_edges(n_bins, probs.device),
     )
 
 
@@ -288,4 +292,97 @@ def _new_axes() -> Any:
 
 def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> tuple[Tensor, Tensor]:
     _validation.check_count("n_bins", n_bins)
-    return binning.prepared(probs, target, validate_args)
+    return prepared(probs, target, validate_args)
+
+
+class BinSums(NamedTuple):
+    """The number of samples and the sums of confidences and hits in each of B bins, in float64.
+
+    The sums of several batches or processes can be added.
+    """
+
+    samples: Tensor  # (..., B), their number
+    confidence: Tensor  # (..., B)
+    hits: Tensor  # (..., B)
+
+
+def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor, Tensor]:
+    """Return `probs` in float64, detached and clamped to [0, 1] to remove rounding errors, and `target`.
+
+    Both are moved to the CPU if their device has no float64. The inputs are checked first if `validate_args` is true.
+    """
+    given: tuple[Any, Any] = (probs, target)
+    probs, target = (x.cpu() if isinstance(x, Tensor) and not _validation.has_float64(x.device) else x for x in given)
+    if validate_args:
+        check_inputs(probs, target)
+    return probs.detach().double().clamp(0, 1), target
+
+
+def check_inputs(probs: Tensor, target: Tensor) -> None:
+    """Require `probs` to be N rows of k probabilities that sum to one, and `target` to be N labels in [0, k)."""
+    _validation.check_probs(probs)
+    _validation.check_labels(target, probs.shape[1])
+    if len(target) != len(probs):
+        raise ValueError(_validation.expected("target", f"as long as `probs`, {len(probs)}", len(target)))
+
+
+def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the largest probability of each row, and 1 if its class (at ties the first) is the label, else 0."""
+    confidence, predicted = probs.max(1)
+    return confidence, (predicted == target).double()
+
+
+def class_wise(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the probability of each class in each row, and 1 if the class is the label, else 0; shapes (k, N)."""
+    classes = torch.arange(probs.shape[1], device=probs.device)
+    return probs.T, (target == classes[:, None]).double()
+
+
+def bin_edges(n_bins: int, device: torch.device) -> Tensor:
+    """Return the B + 1 edges b/B of B = `n_bins` bins of equal width between 0 and 1, rounded to float64."""
+    return torch.arange(n_bins + 1, dtype=torch.float64, device=device) / n_bins
+
+
+def equal_width_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    """Sum confidences and hits (1 if right, else 0) over B bins [b/B, (b+1)/B) of confidence; the last includes 1."""
+    inner = bin_edges(n_bins, confidence.device)[1:-1]
+    # Not floor(c * B): that product may be rounded across an edge, as 0.29 * 100 is.
+    return _sums(torch.bucketize(confidence.contiguous(), inner, right=True), confidence, hits, n_bins)
+
+
+def equal_mass_sums(confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    """Sum confidences and hits (1 if right, else 0) over B bins with equal numbers of samples.
+
+    The sample with the r-th smallest confidence is in bin floor(r B / N), where r counts from 0 and N is the number of
+    samples. `confidence` and `hits` have shape (N,).
+    """
+    _, group, size = torch.unique(confidence, return_inverse=True, return_counts=True)
+    # Samples of equal confidence each take the mean of their hits, since their order decides which bin each falls into.
+    shared = (torch.zeros_like(size, dtype=torch.float64).index_add_(0, group, hits) / size)[group]
+    ordered, order = confidence.sort()
+    rank = torch.arange(len(confidence), device=confidence.device)
+    return _sums(rank * n_bins // len(confidence), ordered, shared[order], n_bins)
+
+
+def calibration_error(sums: BinSums) -> Tensor:
+    """Return sum_b n_b/N |acc(b) - conf(b)|; of N samples bin b has n_b, with accuracy acc and mean confidence conf.
+
+    The result is averaged over the leading dimensions if there are any.
+    """
+    gap = (sums.hits - sums.confidence).abs().sum(-1)
+    return (gap / sums.samples.sum(-1)).mean()
+
+
+def maximum_error(sums: BinSums) -> Tensor:
+    """Return max_b |acc(b) - conf(b)| over all bins with samples, averaged over the leading dimensions.
+
+    acc(b) is the accuracy and conf(b) the mean confidence in bin b.
+    """
+    gap = (sums.hits - sums.confidence).abs() / sums.samples.clamp(min=1)  # 0 in an empty bin
+    return gap.amax(-1).mean()
+
+
+def _sums(index: Tensor, confidence: Tensor, hits: Tensor, n_bins: int) -> BinSums:
+    zeros = confidence.new_zeros((*confidence.shape[:-1], n_bins))
+    one = torch.ones_like(confidence)
+    return BinSums(*(zeros.scatter_add(-1, index, values) for values in (one, confidence, hits)))

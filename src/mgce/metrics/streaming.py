@@ -17,8 +17,8 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mgce import _validation
-from mgce.metrics import binning
-from mgce.metrics.binning import BinSums
+from mgce.metrics import calibration
+from mgce.metrics.calibration import BinSums
 
 
 class _CalibrationError(Metric):
@@ -35,7 +35,7 @@ class _CalibrationError(Metric):
         self.validate_args = validate_args
 
     def _prepared(self, probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        return binning.prepared(probs, target, self.validate_args)
+        return calibration.prepared(probs, target, self.validate_args)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
         """Move the metric to a device; its states stay where they are if the device has no float64."""
@@ -56,14 +56,14 @@ class _BinnedCalibrationError(_CalibrationError):
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=device), dist_reduce_fx="sum")
 
     def _accumulate(self, confidence: Tensor, hits: Tensor) -> None:
-        sums = binning.equal_width_sums(confidence, hits, self.n_bins)
+        sums = calibration.equal_width_sums(confidence, hits, self.n_bins)
         self.samples = self.samples + sums.samples
         self.confidence = self.confidence + sums.confidence
         self.hits = self.hits + sums.hits
 
     def compute(self) -> Tensor:
         """Return the error of all rows so far, a float64 scalar."""
-        return binning.calibration_error(BinSums(self.samples, self.confidence, self.hits))
+        return calibration.calibration_error(BinSums(self.samples, self.confidence, self.hits))
 
 
 class ExpectedCalibrationError(_BinnedCalibrationError):
@@ -100,7 +100,7 @@ class ExpectedCalibrationError(_BinnedCalibrationError):
 
     def update(self, probs: Tensor, target: Tensor) -> None:
         """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
-        self._accumulate(*binning.top_label(*self._prepared(probs, target)))
+        self._accumulate(*calibration.top_label(*self._prepared(probs, target)))
 
 
 class MaximumCalibrationError(ExpectedCalibrationError):
@@ -130,7 +130,7 @@ class MaximumCalibrationError(ExpectedCalibrationError):
 
     def compute(self) -> Tensor:
         """Return the error of all rows so far, a float64 scalar."""
-        return binning.maximum_error(BinSums(self.samples, self.confidence, self.hits))
+        return calibration.maximum_error(BinSums(self.samples, self.confidence, self.hits))
 
 
 class StaticCalibrationError(_BinnedCalibrationError):
@@ -177,7 +177,7 @@ class StaticCalibrationError(_BinnedCalibrationError):
         if probs.shape[1] != self.num_classes:
             what = f"a tensor of shape (N, {self.num_classes})"
             raise ValueError(_validation.expected("probs", what, tuple(probs.shape)))
-        self._accumulate(*binning.class_wise(probs, target))
+        self._accumulate(*calibration.class_wise(probs, target))
 
 
 class AdaptiveCalibrationError(_CalibrationError):
@@ -219,11 +219,11 @@ class AdaptiveCalibrationError(_CalibrationError):
 
     def update(self, probs: Tensor, target: Tensor) -> None:
         """Add a batch: `probs` of shape (N, k), `target` of shape (N,)."""
-        confidence, hits = binning.top_label(*self._prepared(probs, target))
+        confidence, hits = calibration.top_label(*self._prepared(probs, target))
         self.confidence.append(confidence)
         self.hits.append(hits)
 
     def compute(self) -> Tensor:
         """Return the error of all rows so far, a float64 scalar."""
         confidence, hits = dim_zero_cat(self.confidence), dim_zero_cat(self.hits)
-        return binning.calibration_error(binning.equal_mass_sums(confidence, hits, self.n_bins))
+        return calibration.calibration_error(calibration.equal_mass_sums(confidence, hits, self.n_bins))

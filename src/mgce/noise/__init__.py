@@ -1,7 +1,14 @@
 """Simulate label noise by transition matrices."""
 
-from mgce.noise.corruption import CorruptedLabels, corrupt, corrupt_by_features
-from mgce.noise.transition import asymmetric, inverse_noise_matrix, pair_flip, symmetric
+from mgce.noise.corruption import (
+    CorruptedLabels,
+    asymmetric,
+    corrupt,
+    corrupt_by_features,
+    inverse_noise_matrix,
+    pair_flip,
+    symmetric,
+)
 
 __all__ = [
     "CorruptedLabels",
