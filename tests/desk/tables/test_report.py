@@ -193,7 +193,8 @@ def test_rows_drawn_at_random_say_how_many_wrong_labels_are_left(fit):
     assert most == about  # a few rows drawn at random may suggest more than the model leaves possible
     nobody = replace(review, before=None, about=None, drawn=0)
     assert (
-        "The estimate is " in fit_report.in_short(replace(fit, findings=nobody), next_steps(fit, "t.csv", "t.mgce"))[1]
+        "A rough estimate is "
+        in fit_report.in_short(replace(fit, findings=nobody), next_steps(fit, "t.csv", "t.mgce"))[1]
     )
 
 
