@@ -52,6 +52,8 @@ def test_probabilities_are_divided_by_their_sum_and_printed_ones_taken():
     ("call", "sentence"),
     [
         (lambda: as_array([1, np.nan], "x"), "Expected `x` to be free of NaN and infinities"),
+        (lambda: as_array(["a"], "x"), "Expected `x` to be numbers in rows of one length, but got"),
+        (lambda: as_array([[1], [1, 2]], "x"), "Expected `x` to be numbers in rows of one length, but got"),
         (lambda: as_matrix(sparse.csr_matrix([[np.inf]])), "Expected `features` to be free of NaN and infinities"),
         (lambda: as_matrix([1.0]), "Expected `features` to be of shape (n, d) with n, d >= 1, but got (1,)"),
         (lambda: as_matrix(np.ones((0, 2))), "with n, d >= 1, but got (0, 2)"),

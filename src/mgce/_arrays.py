@@ -25,7 +25,10 @@ def as_array(values: Any, name: str, *, masks: bool = False) -> FloatArray:
     """
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu().double().numpy()
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise type(error)(_validation.expected(name, "numbers in rows of one length", str(error))) from None
     if not (np.isfinite(array) | (masks & (array == -np.inf))).all():
         what = "free of NaN and inf" if masks else "free of NaN and infinities"
         raise ValueError(_validation.expected(name, what, "some"))

@@ -120,6 +120,7 @@ def test_the_bound_after_more_looks_is_that_of_as_many_looks_with_the_same_findi
     [
         (lambda: looked_up_upper_sequence([1], [1, 0], (1, 2)), "of one shape"),
         (lambda: looked_up_upper_sequence([1], [1], (3, 2)), "a count and a number of rows"),
+        (lambda: looked_up_upper_sequence([0.5], [1], (1, 2)), "to be truth values, or 0 and 1"),
         (lambda: rows_to_check([0, 1], np.eye(2), 0.0), "`width` to be in"),
         (lambda: certify([0, 1], np.eye(2), anytime=True), "`anytime` to be left out without `checked`"),
     ],

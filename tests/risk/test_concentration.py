@@ -159,3 +159,9 @@ def test_errors(call, sentence):
 def test_betting_intervals_refuse_draws_outside_the_unit_interval(draw):
     with pytest.raises(ValueError, match=r"Expected `columns` to be draws in \[0, 1\]"):
         betting_intervals(np.array([[0.5], [draw]]), 0.05)
+
+
+@pytest.mark.parametrize("delta", ["0.05", None, [0.05]])
+def test_a_delta_that_is_no_number_is_refused_in_a_sentence(delta):
+    with pytest.raises(TypeError, match=r"^Expected `delta` to be a number in \(0, 1\), but got"):
+        clopper_pearson_upper(1, 10, delta)

@@ -172,8 +172,14 @@ def test_other_bounds_use_the_looked_up_rows_and_parts_their_own():
         ({"checked": 3}, "a mapping of rows to right labels"),
         ({"checked": ([0], [1]), "noise_rate": 0.1}, "stated one at a time"),
         ({"checked": ([0], [1]), "groups": [1] * 6}, "left out where right labels"),
-        ({"checked": ([0], [1]), "checked_with": [0.0] + [1.0] * 5}, "above 0 where a row was looked up"),
+        (
+            {"checked": ([0], [1]), "checked_with": [0.0] + [1.0] * 5},
+            "but got '0, and 0 for a row that was looked up'",
+        ),
         ({"checked_with": [0.5] * 6}, "left out without"),
+        ({"checked": {0: "cat"}}, "Expected `checked, labels` to be numbers"),
+        ({"checked": ([0], [1]), "checked_with": [0.5] * 5}, r"of shape \(6,\)"),
+        ({"checked": ([0], [1]), "checked_with": [0.5, -1, 1, 1, 1, 1]}, "0 or more, and above 0"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, message):

@@ -198,9 +198,11 @@ def shared_looks(checked_with: Any, rows: IntArray, n: int) -> SharedLooks | Non
     if checked_with is None:
         return None
     chance = as_array(checked_with, "checked_with").astype(np.float64)
-    if chance.shape != (n,) or not (np.isfinite(chance).all() and chance.min() >= 0 and (chance[rows] > 0).all()):
-        what = f"of shape ({n},), finite, not negative, and above 0 where a row was looked up"
-        raise ValueError(_validation.expected("checked_with", what, f"shape {chance.shape}"))
+    if chance.shape != (n,):
+        raise ValueError(_validation.expected("checked_with", f"of shape ({n},)", chance.shape))
+    if chance.min() < 0 or not (chance[rows] > 0).all():
+        least = f"{chance.min():g}, and {chance[rows].min():g} for a row that was looked up"
+        raise ValueError(_validation.expected("checked_with", "0 or more, and above 0 for rows of `checked`", least))
     values = np.unique(chance[chance > 0])
     if values.size > 2:
         what = "of one or two different values beside 0, as `share_looks` returns it: no bound for others is narrow"

@@ -8,6 +8,7 @@ every distribution on the stated range; none is asymptotic. To bound m means at 
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 from mgce import _validation
@@ -228,10 +229,12 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
     return rescaled(float(unit.mean()) + float(radius), limits)
 
 
-def check_delta(delta: float) -> None:
-    """Raise an error unless delta, the probability of failure, is in (0, 1)."""
+def check_delta(delta: float, name: str = "delta") -> None:
+    """Raise an error unless delta, the probability of failure, or what else has a name, is a number in (0, 1)."""
+    if not isinstance(delta, Real):
+        raise TypeError(_validation.expected(name, "a number in (0, 1)", delta))
     if not 0 < delta < 1:
-        raise ValueError(_validation.expected_share("delta", "in (0, 1)", delta))
+        raise ValueError(_validation.expected_share(name, "in (0, 1)", delta))
 
 
 def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:

@@ -134,7 +134,7 @@ def rows_to_check(
         (76, [463, 765, 601])
     """
     check_delta(delta)
-    check_width(width)
+    check_delta(width, "width")
     h = checked_probs(probs)
     labels = checked_target(target, *h.shape)
     n = labels.size
@@ -143,12 +143,6 @@ def rows_to_check(
     kept = reserved(n)
     order = np.concatenate([draws.permutation(np.flatnonzero(~kept)), draws.permutation(np.flatnonzero(kept))])
     return np.asarray(order[:enough], dtype=np.int64)
-
-
-def check_width(width: float) -> None:
-    """Raise an error unless the wanted width of a bound is in (0, 1)."""
-    if not 0 < width < 1:
-        raise ValueError(_validation.expected_share("width", "in (0, 1)", width))
 
 
 def foretold_widths(error: float, most: int, delta: float) -> FloatArray:
@@ -227,6 +221,8 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
     if errors.ndim != 1 or errors.shape != f.shape or errors.size == 0:
         got = f"{errors.shape} and {f.shape}"
         raise ValueError(_validation.expected("wrong, disagrees", "of one shape (m,) with m >= 1", got))
+    if not np.isin((errors, f), (0, 1)).all():
+        raise ValueError(_validation.expected("wrong, disagrees", "truth values, or 0 and 1", "others"))
     count, n = others
     if not 0 <= count <= n or n == 0:
         raise ValueError(_validation.expected("others", "a count and a number of rows that is not less", others))

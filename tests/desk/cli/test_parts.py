@@ -5,6 +5,8 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mgce.desk.review.suspect_file import read_suspects
@@ -140,3 +142,29 @@ def test_memory_needs_a_table_in_parts(refuses, tmp_path, parts):
 def test_a_bad_part_is_named_and_nothing_is_written(refuses, tmp_path, parts):
     parts.drop(columns="y").to_parquet(tmp_path / "table" / "part-x.parquet")
     refuses("but part-x.parquet has no column 'y'", "fit", "table", "--target", "label")
+
+
+def test_an_error_of_a_chunk_names_it(refuses, tmp_path, parts):
+    for part in (tmp_path / "table").iterdir():
+        pd.read_parquet(part).assign(label="yes").to_parquet(part)
+    refuses(
+        "Error: In chunk 1 of 3: Expected `target` to be a column of at least two", "fit", "table", "--target", "label"
+    )
+
+
+def test_nothing_is_written_among_the_parts(refuses, mgce, tmp_path, parts):
+    said = "a path outside the folder table of the table"
+    refuses(said, "fit", "table", "--target", "label", "--out", "table/model.mgce")
+    assert mgce("fit", "table", "--target", "label", "--model", "linear")[0] == 0
+    refuses(said, "predict", "table.mgce", "table", "--out", "table/new")
+
+
+def test_a_part_that_is_a_broken_link_is_named(refuses, tmp_path, parts):
+    (tmp_path / "table" / "part-z.parquet").symlink_to(tmp_path / "nowhere.parquet")
+    refuses("but part-z.parquet could not be", "fit", "table", "--target", "label")
+
+
+def test_columns_of_one_name_are_named(refuses, tmp_path, parts):
+    twice = pa.Table.from_arrays([pa.array([1.0]), pa.array([2.0]), pa.array(["a"])], ["x", "x", "label"])
+    pq.write_table(twice, tmp_path / "table" / "part-0.parquet")
+    refuses("two columns 'x' in part-0.parquet", "fit", "table", "--target", "label")

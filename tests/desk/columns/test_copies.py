@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from mgce.desk.columns.copies import _density, copies
+from mgce.desk.files.vectors import Vector
 from ordinary_tables import LETTERS, ORDINARY, categories, mostly_zeros
 
 
@@ -108,3 +109,8 @@ def test_data_sets_of_scikit_learn_have_no_copies(load):
     """Iris has two equal rows, whose numbers have one decimal: many others differ from them in one number alone."""
     data = load(as_frame=True)
     assert n_copies(data.data.assign(y=data.target)) == 0
+
+
+def test_embeddings_that_are_all_equal_tell_no_rows_apart():
+    vectors = pd.DataFrame({"features": [Vector(np.ones(8, np.float32).tobytes())] * 6})
+    assert copies(vectors, pd.Series([*"ababab"])).tolist() == [*range(6)]

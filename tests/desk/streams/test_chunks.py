@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from mgce.desk.files.parts import Parts
-from mgce.desk.streams.chunks import FIXED_BYTES, Chunks, chunk_of, n_chunks, parse_memory
+from mgce.desk.streams.chunks import FIXED_BYTES, ROW, Chunks, chunk_of, n_chunks, parse_memory
 from mgce.desk.tables.rows import Split
 
 N = 400
@@ -90,3 +90,40 @@ def test_sizes_may_be_decimal_or_binary():
         1_500_000_000,
         3_000_000_000,
     ]
+
+
+@pytest.mark.parametrize("different", [1, 3])
+def test_chunks_without_rows_are_none(tmp_path, different):
+    frame = pd.DataFrame({"x": np.arange(60) % different, "label": [*"ab"] * 30})
+    frame.to_parquet(tmp_path / "table.parquet")
+    parts = Parts.of(tmp_path / "table.parquet")
+    chunks = Chunks.of(tmp_path, 50, parts, Split("label"))
+    chunks.scatter((0, parts.units[0]))
+    (tmp_path / "table.parquet").unlink()
+    if different == 1:
+        with pytest.raises(ValueError, match="^Expected `table` to be of rows, or of groups of them, that differ"):
+            chunks.with_rows()
+        return
+    found = chunks.with_rows()
+    places = [found.frame(chunk)[1].tolist() for chunk in range(found.n)]
+    assert sorted(places) == [[*range(first, 60, 3)] for first in range(3)]
+
+
+def test_nested_cells_are_divided_by_their_content_too():
+    cells = [{"a": [1, 2]}, {"a": [1, 2]}, {"a": [3]}] * 20
+    place = chunk_of(pa.table({"x": cells, "y": [[1.0], [1.0], [2.0, 3.0]] * 20}), ["x", "y"], 7)
+    assert (place[::3] == place[1::3]).all()
+    assert (place[::3] == place[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"label": ["a"]}, "a table with a column beside the target"),
+        ({ROW: [1], "label": ["a"]}, "one without a column of this name"),
+    ],
+)
+def test_a_table_without_features_or_with_a_column_of_ours_is_refused(tmp_path, columns, sentence):
+    pd.DataFrame(columns).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(ValueError, match=f"^Expected `table` to be {sentence}"):
+        Chunks.of(tmp_path, 2, Parts.of(tmp_path / "table.parquet"), Split("label"))

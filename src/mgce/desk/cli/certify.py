@@ -32,7 +32,7 @@ from mgce.risk import RiskCertificate, certify_each
 from mgce.risk import certify as certify_probs
 from mgce.risk.certifying import MendedLabelsWarning
 from mgce.risk.checking import upper_after
-from mgce.risk.looks import check_width
+from mgce.risk.concentration import check_delta
 from mgce.risk.parts import LABEL
 from mgce.risk.parts import PREDICTION as PREDICTED
 from mgce.risk.sample import UNSEEN
@@ -110,7 +110,7 @@ class Looks:
         Raises:
             ValueError: if they do.
         """
-        check_width(self.width)
+        check_delta(self.width, "width")
         again, decided = self.files.get("checked_again", []), self.files.get("checked", [])
         alone = self.anytime or given.by is not None  # without decisions of a second person
         if again and (not decided or alone or {*again} & {*decided}):

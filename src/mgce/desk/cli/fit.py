@@ -133,7 +133,7 @@ def fit(
         with nothing_written_if_interrupted(console):
             if parts is not None and n > 1:
                 large.check(written, labels)
-                folders = stack.enter_context(files.chunks())
+                folders = stack.enter_context(files.chunks(table))
                 with steps_shown(console, "Fitting") as told:
                     result = large.fitted(parts, plan, n, folders, told, written.jobs)
                 result, files = replace(result, caution=_caution(table)), replace(files, in_chunks=True)

@@ -22,6 +22,7 @@ from mgce.desk.columns.embeddings import COLUMN
 from mgce.desk.columns.spellings import joined, near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.files.changed_files import changed_text, changed_workbook
+from mgce.desk.files.parts import check_outside
 from mgce.desk.files.reading import Reading
 from mgce.desk.files.table_files import content_of, is_like, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
@@ -192,12 +193,13 @@ class FitFiles:
         return dict(each) if self.in_chunks else {**steps}
 
     @contextmanager
-    def chunks(self) -> Iterator[tuple[Path, Path]]:
+    def chunks(self, table: Path) -> Iterator[tuple[Path, Path]]:
         """Yield an empty folder for chunks, which is removed at the end, and one that becomes that of the suspects.
 
         Raises:
-            ValueError: if something else is in the place of the suspects.
+            ValueError: if something else is in the place of the suspects, or that is inside the folder of the table.
         """
+        check_outside("out", self.model, table)
         place = self.suspect_parts
         ours = place.is_dir() and all(one.match("part-*.parquet") for one in place.iterdir())
         if place.exists() and not ours:

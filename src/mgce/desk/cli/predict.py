@@ -17,7 +17,7 @@ from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, termi
 from mgce.desk.cli.shared_options import TABLE, grouped
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.desk.columns.kinds import unlike_their_column
-from mgce.desk.files.parts import Parts, is_parts
+from mgce.desk.files.parts import Parts, check_outside, is_parts
 from mgce.desk.files.table_files import accounted, answer_suffix, frame_as_written, is_table, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_table_file
@@ -79,6 +79,8 @@ def predict(
     read = [model, *files_of(table), *files_of_features(form.embeddings), *files_of_encoder(form.encoder)]
     check_outputs({"out": out, "json": json_file}, read)
     console, fitted = terminal(json_file, quiet), TableModel.load(model)
+    if in_parts:
+        check_outside("out", out, table)
     if in_parts and not fitted.columns.width:
         _predict_parts(console, fitted, Parts.of(table), out, asked, json_file)
         return

@@ -176,7 +176,8 @@ def _parts(columns: list[Coded]) -> list[IntArray]:
             whole.append(grid // width)
             digits.append(grid % width)
     every = [part for part in (*whole, *digits) if part.any()]
-    if len(columns) == 1 and _density(columns[0][0]) == 0:  # numbers on no grid: all their digits tell rows apart
+    # Of numbers on no grid, all digits tell rows apart; not where all rows are equal.
+    if every and len(columns) == 1 and _density(columns[0][0]) == 0:
         every.append(np.zeros_like(every[0]))
     groups = np.array_split(np.arange(len(every)), max(1, min(MOST_PARTS, len(every))))
     return [numbered(_sum([every[place] for place in group])) for group in groups if group.size]

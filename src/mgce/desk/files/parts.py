@@ -24,13 +24,19 @@ def part_files(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path] if path.suffix.lower() in FORMATS and path.is_file() else []
-    inside = (one for one in path.rglob("*") if one.suffix.lower() in FORMATS and one.is_file())
+    inside = (one for one in path.rglob("*") if one.suffix.lower() in FORMATS and not one.is_dir())
     return sorted(one for one in inside if not any(part[0] in "._" for part in one.relative_to(path).parts))
 
 
 def is_parts(path: Path) -> bool:
     """Return whether a path is a folder with parts of a table."""
     return path.is_dir() and bool(part_files(path))
+
+
+def check_outside(option: str, path: Path, table: Path) -> None:
+    """Raise an error if what is written to a path would be read as a part of a table."""
+    if table.is_dir() and path.resolve().is_relative_to(table.resolve()):
+        raise ValueError(expected(option, f"a path outside the folder {table} of the table", str(path)))
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,9 @@ def _common_schema(path: Path, files: list[Path], is_parquet: bool) -> Any:
             own = _parquet_schema(file) if is_parquet else ds.dataset(file, format="ipc").schema
         except (OSError, pa.ArrowException, TooLargeError) as error:
             raise unreadable(name, error) from error
+        if (twice := next((one for one in own.names if own.names.count(one) > 1), None)) is not None:
+            what = "parts whose columns have different names"
+            raise ValueError(printable(expected("table", what, f"two columns {twice!r} in {name}")))
         if not beginning:
             beginning, names, fields, metadata = name, own.names, {field.name: field for field in own}, own.metadata
         if sorted(own.names) != sorted(names):

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,12 @@ class Chunks:
     @classmethod
     def of(cls, folder: Path, n: int, parts: Parts, split: Split) -> Chunks:
         """Describe the chunks of a table, of which no file is written yet."""
+        if ROW in parts.schema.names:
+            raise ValueError(expected("table", "one without a column of this name", ROW))
         left_out = (split.target, *split.unlearnt)
         by = (split.groups,) if split.groups else tuple(name for name in parts.schema.names if name not in left_out)
+        if not by:
+            raise ValueError(expected("table", "a table with a column beside the target", "none"))
         return cls(folder, n, by, parts.rows)
 
     def scatter(self, numbered: tuple[int, Unit]) -> None:
@@ -116,6 +120,21 @@ class Chunks:
                     writers[chunk].write_table(table.take(np.flatnonzero(place == chunk)))
         for path in paths.values():  # so that what a lost worker has half written is not read
             path.replace(path.with_suffix(".parquet"))
+
+    def with_rows(self) -> Chunks:
+        """Return the chunks that have rows, counted anew: where few rows differ, there are fewer than planned.
+
+        Raises:
+            ValueError: if there is one alone.
+        """
+        numbers = sorted({int(path.name.split("-")[0]) for path in self.folder.glob("*.parquet")})
+        if len(numbers) < 2:
+            what = "of rows, or of groups of them, that differ: they are divided by their content"
+            raise ValueError(expected("table", what, "equal ones"))
+        for new, old in enumerate(numbers):
+            for path in self.folder.glob(f"{old}-*.parquet") if new != old else ():
+                path.rename(path.with_name(f"{new}-{path.name.split('-')[1]}"))
+        return replace(self, n=len(numbers))
 
     def frame(self, chunk: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
         """Return the rows of a chunk, and their numbers in the table from 0."""
@@ -147,5 +166,10 @@ def chunk_of(table: Any, by: Sequence[str], n: int) -> NDArray[np.int64]:
     kinds = [pa.int8() if pa.types.is_boolean(table.schema.field(name).type) else None for name in by]
     some = [table[name] if kind is None else table[name].cast(kind) for name, kind in zip(by, kinds, strict=True)]
     frame = accounted(pa.table(dict(zip(map(str, range(len(by))), some, strict=True))))[0]
-    prints = pd.util.hash_array(pd.util.hash_pandas_object(frame, index=False).to_numpy())
+    try:
+        each = pd.util.hash_pandas_object(frame, index=False)
+    except TypeError:  # lists of several lengths, or structures: no object of Python that has a hash
+        nested = frame.select_dtypes(object)
+        each = pd.util.hash_pandas_object(frame.assign(**{name: nested[name].map(str) for name in nested}), index=False)
+    prints = pd.util.hash_array(each.to_numpy())
     return np.asarray((prints >> np.uint64(33)).astype(np.int64) * n >> 31)

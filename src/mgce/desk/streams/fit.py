@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import partial, reduce, wraps
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from mgce.labels.share import NoiseShare, bounded_share
 LEARNT = 400_000
 IN_CHUNKS = (AUTO, "forest", "linear")  # models that learn chunk by chunk
 ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that all models have the same classes
+STEPS = ("Dividing the rows", "Choosing on the first chunk", "Learning the chunks", "Judging all labels")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a function for each of some arguments
 
 
@@ -130,6 +131,19 @@ class Pilot:
         return order[first == np.arange(len(order))], order[first][np.argsort(order)]
 
 
+def in_chunk(step: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+    """Return a step of :class:`Work` whose errors name the chunk: its rows are not all of the table."""
+
+    @wraps(step)
+    def named(work: Work, chunk: int) -> None:
+        try:
+            step(work, chunk)
+        except ValueError as error:
+            raise ValueError(f"In chunk {chunk + 1:,} of {work.chunks.n:,}: {error}") from error
+
+    return named
+
+
 @dataclass(frozen=True)
 class Work:
     """The work on the chunks of a table, by functions that any process can call: all they need lies in files."""
@@ -155,6 +169,7 @@ class Work:
         n = self.chunks.n
         return range(min(n, max(2, math.ceil(n * LEARNT / self.chunks.rows))))
 
+    @in_chunk
     def choose(self, chunk: int) -> None:
         """Choose, measure and certify the model on one chunk, as on a table of its own."""
         frame, places = self.chunks.frame(chunk)
@@ -163,6 +178,7 @@ class Work:
         # No row leaves this process but in files that others open for their own rows.
         self.save("fit", replace(found, listing=replace(found.listing, cells=found.listing.cells.iloc[:0])))
 
+    @in_chunk
     def learn(self, chunk: int) -> None:
         """Fit the models of a chunk."""
         pilot, n = self.load("pilot"), len(self.learnt)
@@ -181,6 +197,7 @@ class Work:
         each = [self.load(f"models-{one}")[name] for one in self.learnt if one != but]
         return pilot.merged(name, each, len(self.learnt))
 
+    @in_chunk
     def judge(self, chunk: int) -> None:
         """Judge the labels of a chunk, and write them with its rows."""
         pilot, n = self.load("pilot"), self.chunks.n
@@ -274,21 +291,22 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
     Raises:
         ValueError: if the table or the plan are not fit for this.
     """
-    plan, chunks = work.plan, range(work.chunks.n)
+    plan = work.plan
     if plan.time is not None:
         raise ValueError(expected("time", "left out for a table that is fitted to in chunks", plan.time))
     if plan.model not in IN_CHUNKS:
         raise ValueError(expected("model", f"one of {', '.join(IN_CHUNKS)} for a table in chunks", plan.model))
-    steps: list[tuple[str, Callable[[Any], Any], Iterable[Any]]] = [
-        ("Dividing the rows", work.chunks.scatter, enumerate(parts.units)),
-        ("Choosing on the first chunk", work.choose, [0]),
-        ("Learning the chunks", work.learn, work.learnt),
-        ("Judging all labels", work.judge, chunks),
-    ]
-    for number, (what, function, arguments) in enumerate(steps, 1):
+
+    def step(what: str, function: Callable[[Any], Any], arguments: Iterable[Any]) -> None:
         if told is not None:
-            told(what, number, len(steps))
+            told(what, STEPS.index(what) + 1, len(STEPS))
         each(function, arguments)
+
+    step("Dividing the rows", work.chunks.scatter, enumerate(parts.units))
+    work = replace(work, chunks=work.chunks.with_rows())
+    step("Choosing on the first chunk", work.choose, [0])
+    step("Learning the chunks", work.learn, work.learnt)
+    step("Judging all labels", work.judge, range(work.chunks.n))
     return _whole(work, parts)
 
 
@@ -339,7 +357,8 @@ def _on_chunks(work: Work, first: TableFit, share: NoiseShare) -> list[str]:
 
 def _too_rare(n: int) -> list[str]:
     """Report, if there are any, that n rows were left out whose label the first chunk lacks."""
-    return [f"{n:,} rows were left out, with labels too rare for the first chunk."] if n else []
+    rows = "1 row was" if n == 1 else f"{n:,} rows were"
+    return [f"{rows} left out, with labels too rare for the first chunk."] if n else []
 
 
 def _on_first(notes: list[str], ours: Judged) -> list[str]:
