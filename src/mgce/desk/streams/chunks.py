@@ -86,6 +86,7 @@ class Chunks:
     n: int
     by: tuple[str, ...]  # columns by whose content rows are divided: rows that are equal in them stay together
     rows: int  # of the table
+    numbers: tuple[int, ...] = ()  # of the chunks in the names of their files, if some have no rows: see `with_rows`
 
     @classmethod
     def of(cls, folder: Path, n: int, parts: Parts, split: Split) -> Chunks:
@@ -131,17 +132,15 @@ class Chunks:
         if len(numbers) < 2:
             what = "of rows, or of groups of them, that differ: they are divided by their content"
             raise ValueError(expected("table", what, "equal ones"))
-        for new, old in enumerate(numbers):
-            for path in self.folder.glob(f"{old}-*.parquet") if new != old else ():
-                path.rename(path.with_name(f"{new}-{path.name.split('-')[1]}"))
-        return replace(self, n=len(numbers))
+        return replace(self, n=len(numbers), numbers=tuple(numbers))
 
     def frame(self, chunk: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
         """Return the rows of a chunk, and their numbers in the table from 0."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        table = pa.concat_tables([pq.read_table(path) for path in sorted(self.folder.glob(f"{chunk}-*.parquet"))])
+        number = self.numbers[chunk] if self.numbers else chunk
+        table = pa.concat_tables([pq.read_table(path) for path in sorted(self.folder.glob(f"{number}-*.parquet"))])
         frame = accounted(table.drop_columns([ROW]))[0]
         return frame, table[ROW].to_numpy()
 
