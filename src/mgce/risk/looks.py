@@ -137,12 +137,14 @@ def rows_to_check(
     check_delta(width, "width")
     h = checked_probs(probs)
     labels = checked_target(target, *h.shape)
-    n = labels.size
-    enough = number_to_check(float((h.argmax(1) != labels).mean()), n, width, delta, anytime=anytime)
-    draws = generator or np.random.default_rng(0)
-    kept = reserved(n)
-    order = np.concatenate([draws.permutation(np.flatnonzero(~kept)), draws.permutation(np.flatnonzero(kept))])
-    return np.asarray(order[:enough], dtype=np.int64)
+    enough = number_to_check(float((h.argmax(1) != labels).mean()), labels.size, width, delta, anytime=anytime)
+    return random_order(labels.size, generator)[:enough]
+
+
+def random_order(n: int, generator: np.random.Generator | None = None) -> IntArray:
+    """Return n rows in a random order, those of :func:`reserved` last; the generator is by default one with seed 0."""
+    draws, kept = generator or np.random.default_rng(0), reserved(n)
+    return np.concatenate([draws.permutation(np.flatnonzero(some)) for some in (~kept, kept)]).astype(np.int64)
 
 
 def foretold_widths(error: float, most: int, delta: float) -> FloatArray:

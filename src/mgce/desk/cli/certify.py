@@ -139,9 +139,7 @@ def certify(
     predictions, notes = rows.predictions, rows.notes
     options = claim.options(predictions.classes, form)
     for option, files in looks.files.items():
-        found = looked_up(
-            rows.frame, rows.predictions, read_decisions(*files)[0], claim.delta, option, share=looks.share
-        )
+        found = looked_up(rows.frame, rows.predictions, read_decisions(*files)[0], option, share=looks.share)
         predictions, notes = found.predictions, [*rows.notes, *found.notes]
         options[option] = found.rows, found.right
         if looks.share:

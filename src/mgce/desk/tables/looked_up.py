@@ -18,29 +18,35 @@ from mgce.desk.tables.listing import file_of_suspects
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rows import row_keys
 from mgce.risk import Looks, rows_to_check, share_looks
+from mgce.risk.looks import random_order
 from mgce.risk.sample import UNSEEN
 
-EVERY = 1e-6  # a width that no table is large enough for: all rows are to be looked up
 LOST = "they were deleted, or other cells than the label were changed"
 REMEDY = "Certify the table that --to-check was given, with decisions as the page of `mgce review` saved them."
 ROW = "row"  # the column that numbers the rows, as `mgce fit` names it
 
 
 def order_to_check(
-    frame: pd.DataFrame, predictions: LabelledPredictions, width: float, delta: float, *, share: bool = False
+    frame: pd.DataFrame,
+    predictions: LabelledPredictions,
+    width: float | None = None,
+    delta: float = 0.05,
+    *,
+    share: bool = False,
 ) -> Looks:
     """Return the rows to look up for a bound of a wanted width; sorting the table does not change their order.
 
     Args:
         frame: the table.
         predictions: its labels and predictions.
-        width: as in :func:`~mgce.risk.rows_to_check`.
+        width: as in :func:`~mgce.risk.rows_to_check`; None for all rows.
         delta: probability with which the bound may fail.
         share: whether doubtful rows are looked up more often, as :func:`~mgce.risk.share_looks` says.
     """
     by_key = np.argsort(np.array(row_keys(frame, predictions.column)), kind="stable")
     target, probs = predictions.target[by_key], predictions.probs[by_key]
-    rows, chance = rows_to_check(target, probs, width, delta=delta), np.ones(len(frame))
+    rows = random_order(len(frame)) if width is None else rows_to_check(target, probs, width, delta=delta)
+    chance = np.ones(len(frame))
     if share:
         looks = share_looks(target, probs)
         rows, chance[by_key] = looks.rows[: rows.size], looks.chance
@@ -90,7 +96,6 @@ def looked_up(
     frame: pd.DataFrame,
     predictions: LabelledPredictions,
     decisions: Sequence[Decision],
-    delta: float,
     option: str = "checked",
     *,
     share: bool = False,
@@ -105,7 +110,6 @@ def looked_up(
         frame: the table.
         predictions: its labels and predictions.
         decisions: the decisions, at most one for each row.
-        delta: probability with which the bound may fail.
         option: the name of the option that took the decisions, for errors.
         share: whether doubtful rows were looked up more often.
 
@@ -123,7 +127,7 @@ def looked_up(
     target = predictions.target.copy()
     target[[row_of[one.key] for one in mended]] = [place.get(one.given, UNSEEN) for one in mended]
     predictions = replace(predictions, target=target)
-    order, chance = order_to_check(frame, predictions, EVERY, delta, share=share)
+    order, chance = order_to_check(frame, predictions, share=share)
     keys = [*now]
     draw = {keys[row]: number for number, row in enumerate(order.tolist(), 1)}
     other = [one.name for one in decisions if one.draw is None or draw.get(one.key) != one.draw]
