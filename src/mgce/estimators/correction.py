@@ -43,9 +43,10 @@ class LabelCorrectionClassifier(RobustClassifier):
     without its own label: by out-of-bag trees, and by leaving one row out. From p follow the noise matrix T, the
     probabilities q of right labels, and with the given label r: see :func:`mgce.labels.correction.correct`.
     Then both models learn r, shape (n, k), in place of the labels. They end as g. A mean of trees and a regression with
-    a penalty are less sure than what they learn, most of all with many features. The scale s makes up for it: with it,
-    what g says of each row without the row has the least cross-entropy to r. Here r is of p sharpened by
-    :func:`mgce.labels.sharpened.sharpened`. The margins f (logits) are those of cross-entropy, so
+    a penalty are less sure than what they learn, most of all with many features. The scale s makes up for it: what g
+    says of each row without the row is compared with q of this row, and with its given label. Of the two scales with
+    the least cross-entropy s is the larger: a right label is no less probable than a label that may be wrong. Here q is
+    of p sharpened by :func:`mgce.labels.sharpened.sharpened`. The margins f (logits) are those of cross-entropy, so
     :meth:`predict_proba` returns estimated probabilities of right labels.
 
     No row is left out, and no share of wrong labels has to be known. Distances between rows matter to the kernel: put a
@@ -148,7 +149,8 @@ class LabelCorrectionClassifier(RobustClassifier):
         forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, n_trees)
         self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
         left_out = np.log((_out_of_bag(forest) + by_ridge) / 2 + self.least_prob_)
-        self.scale_ = _scale(left_out, correct(sharpened(probs, index), index).probs, weight)
+        of_row = correct(sharpened(probs, index), index).of_row
+        self.scale_ = max(_scale(left_out, of_row, weight), _scale(left_out, given, weight))
         self.left_out_proba_[order], self.right_proba_[order] = probs, correction.probs
         return self
 

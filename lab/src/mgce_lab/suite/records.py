@@ -52,6 +52,7 @@ def record_of(cell: Cached) -> dict[str, Any]:
     found["share"] = {"wrong": int(wrong.sum()), "issues": int(judged.is_issue.sum())}
     found["share"]["left"] = int(wrong[~judged.is_issue].sum())
     found["share"]["told"] = round(float(judged.wrong[~judged.is_issue].sum()), 1)
+    found["share"]["estimate"] = round(float(judged.wrong.sum()), 1)
     found["share"]["upper"] = round(judged.share.upper, 4) if judged.share else None
     return found
 
