@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mgce.desk.tables.report import OFF
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table, write_between
 from mgce_lab.engine.picture import AMBER, BLUE, GREEN, RED, Line, lines
@@ -45,6 +46,7 @@ SHARES = [
     "cells in which the range from 0 holds the share of wrong labels",
     "mean width of this range",
     "labels called more likely wrong than right, where all are right",
+    f"estimates of the share that are off by {OFF:.0%} of the rows at most",
 ]
 SAID = "Of labels that are said to be wrong with a probability, so many are:"
 BEHIND = "The tables on which `mgce fit` is furthest behind, over the cells with wrong labels:"
@@ -197,17 +199,16 @@ def shares(lists: dict[str, list[Record]]) -> str:
         wide = np.mean([100 * r["share"]["upper"] for r in records])
         issues = np.mean([100 * r["share"]["issues"] / r["rows"] for r in right])
         held = sum(r["share"]["wrong"] / r["rows"] <= r["share"]["upper"] for r in records)
-        rows.append([which, f"{held} of {len(records)}", f"{wide:.0f} points", f"{issues:.1f} %"])
+        off = [abs(r["share"]["estimate"] - r["share"]["wrong"]) / r["rows"] for r in records]
+        close = f"{np.mean(np.array(off) <= OFF):.0%}"
+        rows.append([which, f"{held} of {len(records)}", f"{wide:.0f} points", f"{issues:.1f} %", close])
     return table(["", *SHARES], rows)
 
 
 def left(records: Sequence[Record]) -> list[str]:
-    """Return how many wrong labels one review leaves, and how many are expected: for lists that have these figures."""
-    known = [r for r in records if "told" in r["share"]]
-    if not known:
-        return []
+    """Return how many wrong labels one review leaves, and how many are expected."""
     names = {"wrong": "wrong", "left": "left by a review of what is asked for", "told": "expected to be left"}
-    found = kinds(known, lambda r: {name: 100 * r["share"][name] / r["rows"] for name in names}, names)
+    found = kinds(records, lambda r: {name: 100 * r["share"][name] / r["rows"] for name in names}, names)
     return [
         "Wrong labels in percent of the rows, before and after one review of those more likely wrong than right:",
         found,
@@ -317,6 +318,7 @@ def locked() -> str:
     """Return what the locked lists of 1,000 rows say by kind of noise, and of labels and their shares."""
     lists = {which: read(which, 1000) for which in JUDGED}
     labels = {which: noisy(records) for which, records in lists.items()}
+    both = [record for records in lists.values() for record in records]
     parts = [
         "## Both locked lists, 1,000 rows",
         "Accuracy by kind of noise:",
@@ -326,9 +328,9 @@ def locked() -> str:
         SAID,
         stated(lists),
         shares(lists),
-        *(part for records in lists.values() for part in left(records)),
+        *left(both),
         BEHIND,
-        worst([record for records in lists.values() for record in records]),
+        worst(both),
     ]
     return "\n\n".join(parts) + "\n"
 
