@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from mgce._validation import check_choice, check_fraction, expected
-from mgce.losses import active_passive, early_learning, forward, learned_forward, modules, temperature, trimmed
+from mgce.losses import active_passive, early_learning, forward, learned_forward, modules, trimmed
 from mgce.losses.records import SHARED, NamedLoss
 
 # Every loss that `robust_loss` constructs, those of them that the comparisons train, and by their names the modules and
@@ -45,7 +45,7 @@ def _inside(named: Iterable[NamedLoss]) -> Iterator[NamedLoss]:
         yield from _inside(loss.of)
 
 
-add((modules, active_passive, forward, temperature, trimmed, early_learning, learned_forward))
+add((modules, active_passive, forward, trimmed, early_learning, learned_forward))
 
 DATA = tuple(sorted({data for loss in NAMED.values() for data in loss.presets.by_data} | {"fashion_mnist"}))
 

@@ -14,9 +14,8 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.link.probs import worst_case_probs
 from mgce.losses.arguments import HALF_TYPES
-from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE, MinimaxLink
+from mgce.losses.modules import MinimaxLink
 from mgce.losses.protocol import both_probs, check_loss, link_of
-from mgce.losses.records import NamedLoss
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
 from mgce.numerics.root import DEFAULT_BETA
 
@@ -92,26 +91,6 @@ class LogitScale(Wrapper):
     def extra_repr(self) -> str:
         """Return the hyperparameter for `repr`."""
         return f"scale={self.scale:g}"
-
-
-def _scaled(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
-    """Describe the variant of a named loss with scaled logits; its properties are those of the named loss."""
-    return NamedLoss(
-        f"{loss.name}+scale",
-        LogitScale,
-        f"{loss.name.upper()} of $s f$, `scale` = s",
-        of=(loss,),
-        betas=betas,
-        # At a scale of 4 the MGCE of a row, at beta = 1.4, ends when its class leads by 0.35, as is soon learnt.
-        compared={"scale": 4.0},
-        bounded=loss.bounded,
-        symmetric=loss.symmetric,
-        convex=loss.convex,
-        claims=loss.claims,
-    )
-
-
-NAMED = (_scaled(CE), _scaled(GCE), _scaled(MGCE, betas=(NEAR_MAE, DEFAULT_BETA)))
 
 
 # Doublings of the inverse temperature when looking for a bracket, and halvings of it: 2^60 and 2^-60 times the inverse

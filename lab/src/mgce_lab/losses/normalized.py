@@ -1,4 +1,4 @@
-"""Define sums of normalized cross-entropy with a bounded second term: the losses ANL-CE and JAL-CE."""
+"""Define sums of active and passive losses that no page recommends: ANL-CE, JAL-CE, and sums with MGCE."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce._validation import expected
-from mgce.losses.active_passive import NCE
+from mgce.losses.active_passive import NCE, RCE, SCE
+from mgce.losses.modules import MGCE
 from mgce.losses.records import NamedLoss, Number, Presets
 from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import by_scores
@@ -110,4 +111,6 @@ def _with_nce(name: str, loss: NamedLoss, source: str, presets: Presets) -> Name
 NAMED = (
     _with_nce("anl-ce", NNCE, "Ye et al. 2023", _ANL_CE),
     _with_nce("jal-ce", AMSE, "Wang et al. 2025", _JAL_CE),
+    sum_of("mgce+rce", MGCE, RCE, presets=SCE.presets),  # SCE with MGCE for its cross-entropy
+    sum_of("mgce+nce", MGCE, NCE),
 )
