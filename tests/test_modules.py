@@ -20,6 +20,7 @@ TESTED_IN = {
     "desk/cli/shared_options": "desk/cli/test_fit.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
     "desk/streams/judged": "desk/streams/test_fit.py",
+    "desk/streams/pilot": "desk/streams/test_fit.py",
     "_column_types": "desk/tables/test_frame_types.py",
     "desk/files/images": "desk/encoders/test_pictures.py",
     "desk/files/text_tables": "desk/files/test_table_files.py",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from sklearn.pipeline import Pipeline
 
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
-from mgce.desk.columns.copies import things_and_copies
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import without_label
 from mgce.desk.files.parts import Parts
@@ -28,14 +26,14 @@ from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import NAME, own_name
 from mgce.desk.streams.chunks import Chunks
 from mgce.desk.streams.judged import DRAWN, Judged
-from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, estimator, unlearnt
+from mgce.desk.streams.pilot import Pilot, with_all_classes
+from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.learning import Counts, as_learnt, learn_all
 from mgce.desk.tables.listing import Listing, own_columns
-from mgce.desk.tables.model import TableModel, row_prints
-from mgce.desk.tables.rows import Rows, order_of, row_keys
-from mgce.estimators.merged import for_chunk, merged, share_of_trees
+from mgce.desk.tables.model import row_prints
+from mgce.desk.tables.rows import Rows, row_keys
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.share import NoiseShare, bounded_share
 
@@ -43,92 +41,8 @@ from mgce.labels.share import NoiseShare, bounded_share
 # rows ranked wrong labels of new rows with an AP of 0.901, 0.911, 0.911, 0.912 and 0.914, as in results/growth.
 LEARNT = 400_000
 IN_CHUNKS = (AUTO, "forest", "linear")  # models that learn chunk by chunk
-ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that all models have the same classes
 STEPS = ("Dividing the rows", "Choosing on the first chunk", "Learning the chunks", "Judging all labels")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a function for each of some arguments
-
-
-@dataclass(frozen=True)
-class Pilot:
-    """What the first chunk decided, for all chunks."""
-
-    plan: FitPlan
-    model: TableModel  # with the columns, what preprocesses them, and the classes
-    name: str
-    models: dict[str, Any]  # fitted to the first chunk, by name: the model, and the one that judges labels
-    draws: pd.DataFrame  # the first rows of a random order, by their number in the table
-
-    @classmethod
-    def of(cls, found: TableFit, places: NDArray[np.int64]) -> Pilot:
-        """Keep of the fit to a chunk what all others need.
-
-        Args:
-            found: the fit.
-            places: the numbers of the rows of the chunk in the table.
-        """
-        draws = found.listing.draws
-        some = draws.number <= DRAWN
-        at = places[found.row_names.index.to_numpy()[some]]
-        drawn = pd.DataFrame({"number": draws.number[some], "probability": draws.probability[some]}, index=at)
-        fitted = {found.choice.name: found.choice.fitted, found.judge.name: found.judge.fitted}
-        models = {name: _without_trees(one) for name, one in fitted.items()}
-        steps = [found.model.pipeline.steps[0], ("classifier", models[found.choice.name])]
-        model = replace(found.model, pipeline=Pipeline(steps), trained_rows=found.model.trained_rows[:0])
-        return cls(found.plan, model, found.choice.name, models, drawn)
-
-    def made(self, name: str, n: int, jobs: int) -> Any:
-        """Return an unfitted model for one of n chunks."""
-        model = estimator(name, self.plan.seed, jobs, self.plan.beta)
-        return for_chunk(model, self.models[name], n)
-
-    def merged(self, name: str, models: list[Any], n: int) -> Any:
-        """Return one model of those of some of n chunks."""
-        first = self.models[name]
-        return merged(models, share_of_trees(first, n) if hasattr(first, "n_estimators") else 0)
-
-    def features(self, selected: pd.DataFrame) -> NDArray[Any]:
-        """Return the features of some rows, as the first chunk determined them."""
-        return np.asarray(self.model.pipeline[:-1].transform(selected))
-
-    def rows(self, frame: pd.DataFrame, copies: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None) -> Rows:
-        """Return the rows of a chunk whose label is one of the classes, all of them to learn from.
-
-        Args:
-            frame: the chunk.
-            copies: the distinct rows, and for each row the one that stands for its copies; None to look for them.
-        """
-        columns, classes = self.model.columns, self.model.classes.astype(str)
-        all_labels = columns.labels(frame)
-        known = all_labels.isin(classes).to_numpy()
-        kept, labels = frame[known], all_labels[known]
-        selected = columns.select(kept)
-        train, first = self._distinct(kept, selected, labels) if copies is None else copies
-        return Rows(
-            frame=kept,
-            columns=columns,
-            selected=selected,
-            labels=labels,
-            target=np.searchsorted(classes, labels.to_numpy(dtype=str)).astype(np.int64),
-            classes=classes,
-            names=columns.row_names(frame)[known],
-            train=train,
-            held_out=train[:0],
-            first=first,
-            n_copies=len(kept) - len(train),
-            groups=None,
-            unknown=selected.iloc[:0],
-            unknown_groups=None,
-            notes=[],
-        )
-
-    def _distinct(
-        self, kept: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct rows, and for each row the one that stands for its copies."""
-        order = order_of(selected, labels, kept[[*dict.fromkeys(self.plan.unlearnt)]])
-        same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
-        first = np.unique(same, return_index=True)[1][same]
-        return order[first == np.arange(len(order))], order[first][np.argsort(order)]
 
 
 def in_chunk(step: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
@@ -184,7 +98,7 @@ class Work:
         pilot, n = self.load("pilot"), len(self.learnt)
         every = pilot.rows(self.chunks.frame(chunk)[0])
         with one_blas_thread(), one_torch_thread():
-            X, rows = _with_all_classes(pilot.features(every.selected.iloc[every.train]), every)
+            X, rows = with_all_classes(pilot.features(every.selected.iloc[every.train]), every)
             fitted, judge = learn_all(pilot.name, X, rows, self.plan, partial(pilot.made, n=n, jobs=self.jobs))
         probs = unlearnt(judge.fitted)[: len(every.train)].astype(np.float32)
         self.save(f"unlearnt-{chunk}", (probs, every.train, every.first))
@@ -251,24 +165,6 @@ def _listing(rows: Rows, places: NDArray[np.int64], pilot: Pilot) -> tuple[pd.Se
     keys = row_keys(rows.frame, plan.target)
     listing = Listing(rows.frame[others], keys, None, Draws(number, chance), {}, plan.target)
     return rows.names if plan.id else names, listing
-
-
-def _with_all_classes(X: NDArray[Any], rows: Rows) -> tuple[NDArray[Any], Rows]:
-    """Return the distinct rows alone, with a made-up row of next to no weight for each class that has none of them."""
-    train, n = rows.train, len(rows.train)
-    absent = np.setdiff1d(np.arange(len(rows.classes)), rows.target[train])
-    weight = rows.weight(train)
-    weight = np.ones(n) if weight is None else weight
-    alone = replace(
-        rows,
-        selected=rows.selected.iloc[train],
-        labels=rows.labels.iloc[train],
-        target=np.concatenate([rows.target[train], absent]),
-        train=np.arange(n + len(absent)),
-        first=np.arange(n + len(absent)),
-        weights=np.concatenate([weight, np.full(len(absent), ANCHOR)]) if rows.n_copies or len(absent) else None,
-    )
-    return np.concatenate([X, np.zeros((len(absent), X.shape[1]), X.dtype)]) if len(absent) else X, alone
 
 
 def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = None) -> TableFit:
@@ -372,11 +268,3 @@ def _on_first(notes: list[str], ours: Judged) -> list[str]:
 def _about(note: str) -> str:
     """Return which column a note is on, and what of it: misfits, or unseen categories."""
     return note.split("`")[1] + note.split()[0]
-
-
-def _without_trees(model: Any) -> Any:
-    """Return a model as :func:`for_chunk` needs it: every process loads it for every chunk."""
-    found = copy.copy(model)
-    for name in ("trees_", "left_out_proba_", "right_proba_", "oof_proba_", "oob_decision_function_"):
-        found.__dict__.pop(name, None)
-    return found
