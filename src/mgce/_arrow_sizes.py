@@ -23,7 +23,7 @@ DICTIONARY_BATCH, RECORD_BATCH = 2, 3  # kinds of messages of Arrow, from its Me
 
 
 def memory_of(array: Any) -> int:
-    """Return the bytes that an array and its column of pandas take, with what its cells share spelled out.
+    """Return the bytes of an Arrow array and its pandas column; a value that cells share counts for each of them.
 
     Example:
         >>> import pyarrow as pa
@@ -125,7 +125,7 @@ def _is_view(kind: Any) -> bool:
 
 
 def _each(array: Any) -> NDArray[np.int64]:
-    """Return the bytes that each cell takes as text or number, in Arrow and in pandas; for others, at most."""
+    """Return the bytes of each cell in Arrow and in pandas: of text and numbers exactly, of others an upper bound."""
     import pyarrow.compute as pc
     import pyarrow.types as of
 
@@ -206,7 +206,7 @@ def _prefix(content: bytes, place: int) -> int:
 
 
 def _target(content: bytes, place: int) -> int:
-    """Return the place that a distance at a place leads to."""
+    """Return the position to which the offset that is stored at a position points."""
     (distance,) = struct.unpack_from("<I", content, place)
     return int(place + distance)
 

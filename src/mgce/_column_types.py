@@ -51,10 +51,7 @@ def _holds(name: str, *numbers: int) -> bool:
 
 
 def frame_of(table: Any) -> pd.DataFrame | None:
-    """Return a frame of pandas, polars or pyarrow, or what has a method `to_pandas`, as a frame of pandas.
-
-    None stands for anything else.
-    """
+    """Convert a frame of pandas, polars or pyarrow, or what has a method `to_pandas`, to pandas; else return None."""
     import pandas as pd
 
     if isinstance(table, pd.DataFrame):

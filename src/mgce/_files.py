@@ -51,7 +51,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the file in an error that says that the disk cannot take it: such an error comes without a name."""
+    """Add the name of the file to an error of a full disk, which the system raises without a name."""
     try:
         yield
     except OSError as error:

@@ -67,7 +67,7 @@ class Search:
         self._folds = [(part, others) for part, others in folds_of(fold) if part.size]
 
     def zeros(self) -> list[SingleArray]:
-        """Return the starts of heads of which nothing is known, one for all folds but one."""
+        """Return zero coefficients as starts: one for each fold, whose head learns from all other folds."""
         return [np.zeros((len(self.space.spread) + 1, self._k), np.float32) for _ in self._folds]
 
     def choose(
@@ -78,10 +78,11 @@ class Search:
         penalties: Sequence[float],
         noisy: NDArray[np.float64] | None = None,
     ) -> tuple[float, FloatArray, list[SingleArray]]:
-        """Return the penalty of the best accuracy on noisy folds, the probabilities there and the heads of the folds.
+        """Choose the penalty by accuracy on noisy folds; return it with its probabilities and the heads of the folds.
 
-        Each penalty starts anew. A loss that is not convex would carry a class that a large penalty has lost along the
-        whole path: on CIFAR-10 two classes were never predicted again, at the best accuracy on noisy folds.
+        No fit starts from that of another penalty. With a large penalty, a loss that is not convex may stop predicting
+        a class, and fits that start there stay so: on CIFAR-10 two classes were never predicted, at the best accuracy
+        on noisy folds.
 
         Args:
             name: name of the head in the results.
@@ -176,7 +177,7 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
 def _refined(
     search: Search, noise: FloatArray, probs: FloatArray, refit: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a noise matrix and probabilities out of fold: each made of the other while the likelihood rises.
+    """Alternate between noise matrix and out-of-fold probabilities, each made of the other, while the likelihood rises.
 
     Args:
         search: knows the noisy labels.

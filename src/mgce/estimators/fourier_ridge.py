@@ -79,7 +79,7 @@ class FourierRidge:
         self.random_weights_, self.random_offset_, self.means_ = found
 
     def fit(self, target: FloatArray) -> FloatArray:
-        """Choose the ridge and fit the regression; return what it says of each row without the row, shape (n, k)."""
+        """Choose the ridge and fit; return the prediction for each row by a regression without the row, (n, k)."""
         wanted = target[self._kept]
         ridge = min(RIDGES, key=lambda ridge: self._rows.error(wanted, ridge))
         self.coef_, self.intercept_ = self._rows.coef(wanted, ridge)
@@ -143,7 +143,7 @@ class _Rows:
         self._squares = self._unit * self._weight * np.square(self._turned)
 
     def left_out(self, target: FloatArray, ridge: float) -> FloatArray:
-        """Return what the regression without a row says of the row, by the diagonal of the hat matrix."""
+        """Return the prediction for each row by a regression without it, from the diagonal of the hat matrix."""
         mean = self._share @ target
         # The first part is the row's share in the intercept.
         leverage = np.minimum(self._share + self._squares @ (1 / (self._spread + ridge)), 1 - 1e-6)[:, None]

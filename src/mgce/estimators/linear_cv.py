@@ -224,5 +224,5 @@ def _score_path(
 
 
 def _of_rows(value: Any, rows: NDArray[np.intp], n: int) -> Any:
-    """Return the values of some of n rows; a value that is not one for each row stays."""
+    """Select some of n rows from a value with an entry for each row; return any other value unchanged."""
     return np.asarray(value)[rows] if hasattr(value, "__len__") and len(value) == n else value

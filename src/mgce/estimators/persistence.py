@@ -144,7 +144,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 class Writer:
-    """What is known while a tree is made: the arrays so far, and the names of classes."""
+    """The state of writing a tree: the arrays so far, and the names of classes."""
 
     def __init__(self) -> None:
         self.arrays: list[NDArray[Any]] = []

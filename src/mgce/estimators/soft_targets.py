@@ -105,7 +105,7 @@ class SoftTargetModel:
         return out_of_fold(predicted, folds_of(self._fold), (len(targets), targets.shape[1]))
 
     def _fitted_heads(self, targets: FloatArray, rows: IntArray) -> list[SingleArray]:
-        """Return the heads of some rows; each starts at the one before, so that GCE loses no class on its way."""
+        """Return the heads of some rows; each starts from the one before, so that GCE loses no class on its way."""
         wanted = torch.from_numpy(targets[rows].astype(np.float32))
         z, weight = self._space.rows[rows], np.ones(len(rows), np.float32)
         heads = [np.zeros((len(self._space.spread) + 1, targets.shape[1]), np.float32)]
@@ -168,7 +168,7 @@ class _Kernel:
         return (self._rows.T @ targets.astype(np.float32)) / (self._spread + self._ridge)[:, None]
 
     def _regressed(self, targets: FloatArray) -> FloatArray:
-        """Return what a regression without the row says of each row, by the diagonal of the hat matrix."""
+        """Return the prediction for each row by a regression without it, from the diagonal of the hat matrix."""
         mean = targets.mean(0)
         leverage = np.minimum(self._squares @ (1 / (self._spread + self._ridge)), 1 - 1e-4)[:, None]
         fitted = self._rows @ self._solved(targets - mean)

@@ -80,7 +80,7 @@ class FeatureMoments:
 
     @property
     def effective_rows(self) -> float:
-        """Return how many rows of weight one say as much: the sum of w, or (sum w)^2 / sum w^2 if that is more.
+        """Return the effective number of rows: the sum of w, or (sum w)^2 / sum w^2 if that is more.
 
         The first is the number of rows where each weight counts the copies of a row, the second where the weights were
         scaled to sum to one. There is always at least one row.

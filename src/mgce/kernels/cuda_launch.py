@@ -147,7 +147,7 @@ def scale(grad: Tensor, factor: Tensor) -> None:
 def _run(
     kernel: Any, grid: tuple[int, int, int], arguments: dict[str, Any], constants: dict[str, Any], **options: int
 ) -> None:
-    """Launch a kernel, through Triton's own look at the arguments only if they are of a new kind.
+    """Launch a kernel; let Triton inspect the arguments only if arguments of their kinds are new.
 
     That look takes the host longer than all else in a call of a loss. Triton compiles a kernel for a device, for the
     types of all arguments, for addresses and integers that 16 divides, and for the integer 1.
@@ -165,7 +165,7 @@ def _run(
 
 
 def _kind(value: Any) -> Any:
-    """Return what Triton compiles a kernel for in one argument."""
+    """Return the kind of an argument: arguments of different kinds need different compiled kernels."""
     if isinstance(value, Tensor):
         return value.dtype, value.data_ptr() % 16 == 0
     if isinstance(value, int):
@@ -174,7 +174,7 @@ def _kind(value: Any) -> Any:
 
 
 def _powers_of(beta: float) -> dict[str, float]:
-    """Return beta, and what kernels compute with it: float32 comes after subtraction and division."""
+    """Return beta, beta - 1 and 1 / beta in double precision; the launch rounds them to float32."""
     return {"beta": beta, "beta_less_1": beta - 1.0, "inv_beta": 1.0 / beta}
 
 

@@ -166,7 +166,7 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
 
 
 def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int]) -> tuple[FloatArray, FloatArray]:
-    """Return each annotator's matrix (m, k, k), drawn to the pooled one, and the pooled matrix (k, k).
+    """Return each annotator's matrix (m, k, k), shrunk towards the pooled one, and the pooled matrix (k, k).
 
     Args:
         given: the labels, as :meth:`Annotations.matrix` returns them.
@@ -203,7 +203,7 @@ def _scaled(pooled: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.bool_], sharpness: float) -> float:
-    """Return the sharpness of the largest likelihood among three neighbours."""
+    """Return the most likely sharpness of three: the current one, one step below and one step above."""
     prior, evidence = log_prior[labelled], np.exp(evidence[labelled] - evidence[labelled].max(1, keepdims=True))
 
     def likelihood(a: float) -> float:
@@ -239,7 +239,7 @@ def _dense(matrix: Any) -> FloatArray:
 
 
 def _copying(annotations: Annotations, posterior: FloatArray, transitions: FloatArray) -> FloatArray:
-    """Return the share of wrong labels that each pair has in common beyond chance, drawn to that of all pairs."""
+    """Return the share of wrong labels that each pair has in common beyond chance, shrunk towards the share of all."""
     observed, by_chance, most = _joint_errors(annotations, posterior, transitions)
     excess, room = observed - by_chance, np.maximum(most - by_chance, 0)
     all_pairs = float(np.clip(excess.sum() / (room.sum() + PAIR_PRIOR), 0, 1))
@@ -247,7 +247,7 @@ def _copying(annotations: Annotations, posterior: FloatArray, transitions: Float
 
 
 def _weights(annotations: Annotations, copying: FloatArray) -> FloatArray:
-    """Return the weight of each label: less than 1 where others of the row agree who err together."""
+    """Return the weight of each label: below 1 if annotators with common errors gave the row the same label."""
     n, m, k = annotations.shape
     copying = copying * (1 - np.eye(m))
     shared = np.zeros(len(annotations.row))
@@ -307,10 +307,9 @@ class Annotator:
 def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArray[np.generic]) -> list[Annotator]:
     r"""Return what the labels say of each annotator, in the order of `names`.
 
-    The range of the accuracy a is Jeffreys' interval for a binomial share, of as many labels as are worth knowing. It
-    takes the probabilities r of the model for right, and is wrong where they are. n labels whose right class is known
-    only with the probabilities r are worth :math:`n (1 - \overline{r(1-r)} / a(1-a))`
-    labels (the missing information of Louis).
+    The range of the accuracy a is Jeffreys' interval for a binomial share, with an effective number of labels. It is
+    wrong where the probabilities r of the model are wrong. n labels whose right class is known only with the
+    probabilities r count as :math:`n (1 - \overline{r(1-r)} / a(1-a))` labels (the missing information of Louis).
 
     Args:
         model: the estimates.

@@ -128,9 +128,10 @@ def doubtful_labels(
     .. math:: \text{wrong}_i = c \, \big(1 - P(y_i \mid x_i, y_i)\big), \qquad c = \frac{n}{n + 100}
 
     P is the probability of a right class given the row x and its label y: see :func:`mgce.labels.correction.correct`.
-    The factor c, times 0.8 where wrong labels seem to depend on the class, makes up for what few rows say too surely.
-    Probabilities that are too even for their labels are sharpened first: see :func:`mgce.labels.sharpened.sharpened`.
-    The share of wrong labels is bounded from above: where classes overlap, nothing in the labels tells wrong ones.
+    The factor c, times 0.8 where wrong labels seem to depend on the class, corrects probabilities that are too sure
+    with few rows. Probabilities that are too even for their labels are sharpened first: see
+    :func:`mgce.labels.sharpened.sharpened`. The share of wrong labels is bounded from above: where classes overlap,
+    wrong labels cannot be told from right ones.
 
     Args:
         probs: class probabilities, shape (n, k), by a model that was not fitted to the row.

@@ -73,8 +73,8 @@ class Independence:
 def as_independent(model: AnnotatorModel) -> AnnotatorModel:
     """Return the estimates of independent errors: every label counts fully, also where annotators err together.
 
-    With many annotators, a few pairs seem to err together by chance. Their labels count less, which is no part of
-    the assumption that is tested: it would be refuted too often.
+    With many annotators, a few pairs seem to err together by chance, and the model gives their labels smaller weights.
+    The tested assumption has no such weights: with them it would be refuted too often.
     """
     annotations, given = model.annotations, model.annotations.matrix()
 

@@ -22,7 +22,7 @@ def sharpened(probs: FloatArray, target: IntArray) -> FloatArray:
 
     Shallow trees and strongly regularised models often predict the right class with a low probability. A wrong label
     then looks possible, and no label is more probably wrong than right. A likelihood-ratio test compares the power with
-    1. Probabilities that it does not refute are returned as they are, and so are those that are too sure.
+    1. If the test does not refute the power 1, or if probabilities are too sure, they are returned unchanged.
 
     Args:
         probs: p, shape (n, k), by a model that was not fitted to the row.

@@ -178,7 +178,7 @@ class ForwardCorrection(Wrapper, Precise):
         return value.to(result_dtype(logits, target, loss.weight))
 
     def _least(self) -> float:
-        """Return a number that no entry of T is below; 0 where T is on a GPU, compiled, or has small entries."""
+        """Return a lower bound of the entries of T; 0 where T is on a GPU, compiled, or has small entries."""
         if self.least > 0 or not _validation.is_concrete(self.transition):
             return self.least
         least = float(self.transition.min())

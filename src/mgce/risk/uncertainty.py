@@ -187,7 +187,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
 def _betting_box(
     psi: Matrix, y: IntArray, n_classes: int, low: FloatArray, high: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the middles and half-widths of the betting intervals for the mean features of each class."""
+    """Return middles and half-widths of confidence intervals, by betting, for each class's mean features."""
     bottom = np.minimum(low, 0)
     width = np.maximum(high, 0) - bottom
     scale = np.where(width > 0, width, 1)

@@ -60,7 +60,7 @@ class ImagePlan:
 
 @dataclass(frozen=True)
 class ImageFit:
-    """What came of n labelled images with k classes.
+    """The result of training on n labelled images with k classes.
 
     Attributes:
         choice: the recipe that was chosen, with what the validation labels say of each.

@@ -35,7 +35,7 @@ AT_ONCE = 500  # rows that are predicted together
 
 
 class ImageModel(nn.Module):
-    """A network for square images, with what its file has to say.
+    """A network for square images, with its classes and the scaling of its inputs.
 
     Args:
         classes: the names of the k classes.

@@ -76,7 +76,7 @@ def squared(pixels: Pixels, size: int) -> Pixels:
 
 
 def with_channels(pixels: Pixels, channels: int) -> Pixels:
-    """Return images with as many channels as a network has: their mean for one, three times the grey one for three.
+    """Return images with one channel, their mean, or with three, the grey one repeated.
 
     Raises:
         ValueError: if images have other numbers of channels.

@@ -58,5 +58,5 @@ class Options:
                 raise ValueError(expected(name, "one or more values, none of them twice", values))
 
     def members(self, method: str) -> list[tuple[str, float]]:
-        """Return a pair of loss and beta for each network of a method; `experiments.methods.at_betas` decides these."""
+        """Return a pair of loss and beta for each network of a method: see `mgce_lab.engine.methods.at_betas`."""
         return [(one.name, one.beta) for one in at_betas(method, self.betas)]

@@ -39,7 +39,7 @@ LARGE_MB = 1500  # a file of at most some megabytes that takes more than this fi
 
 
 def _packed(content: Any, arrays: int = 0, array: bytes = b"") -> bytes:
-    """Return a file of an estimator's form, with the same array several times."""
+    """Return a file in the format of estimators that contains the same array several times."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED if arrays else zipfile.ZIP_STORED) as archive:
         archive.writestr(
@@ -151,7 +151,7 @@ def _zipped(name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Attack:
-    """The name of a file, what makes its content, and what opens and uses it."""
+    """A hostile file: its name, the function that makes its content, and the one that opens and uses it."""
 
     file: str
     make: Callable[[], bytes]

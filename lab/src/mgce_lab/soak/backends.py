@@ -23,7 +23,7 @@ F64, F32, F16, BF16 = torch.float64, torch.float32, torch.float16, torch.bfloat1
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to compute, what it takes, and how much of a run it can afford."""
+    """An implementation of the loss, the inputs that it accepts, and the share of a run that it has time for."""
 
     outputs: Callable[[Tensor, Tensor, float], Outputs]  # of logits (n, k), labels (n) and beta
     dtypes: tuple[torch.dtype, ...] = (F64, F32, F16, BF16)
@@ -43,7 +43,7 @@ class Backend:
 
 
 def by_loss(loss: Loss) -> Callable[[Tensor, Tensor, float], Outputs]:
-    """Return what a loss alone tells: its value and gradient, and t, which is minus the loss of the largest class."""
+    """Return what a loss gives: value, gradient, and t, which is minus the loss of the class of the largest logit."""
 
     def outputs(f: Tensor, labels: Tensor, beta: float) -> Outputs:
         with torch.no_grad():
@@ -91,7 +91,7 @@ def _cuda(f: Tensor, labels: Tensor, beta: float) -> Outputs:
 
 
 def _linear_head(f: Tensor, labels: Tensor, beta: float) -> Tensor:
-    """Take the rows as inputs of an identity matrix, or where that is smaller as the weights of an identity's rows.
+    """Compute through the linear head: the rows are inputs and the weights an identity, or the other way round.
 
     Either way each logit is a sum of one number and zeros, and so exact; so is each number of the gradient.
     """

@@ -16,7 +16,7 @@ LETTER = 50_000_000  # characters of a text that many cells share
 
 
 def _packed(*parts: tuple[bytes, int]) -> bytes:
-    """Return gzip files one after another, which unpack to each part as often as is said."""
+    """Return gzip files, one behind the other, that unpack to each part as often as its number says."""
     return b"".join(gzip.compress(part * min(n, 1000), mtime=0) * max(1, n // 1000) for part, n in parts)
 
 

@@ -119,7 +119,7 @@ class _Finder:
             yield self.change("statement", *self.at(node), "pass")
 
     def parts(self, node: ast.AST) -> Iterator[Change]:
-        """Yield the changes of a node's own, and those of what it holds, but for types and sentences."""
+        """Yield the changes of a node and of its children; leave out type annotations and docstrings."""
         said = isinstance(node, ast.Call) and _name(node.func) in SAID
         if isinstance(node, ast.If) and _name(node.test) == "TYPE_CHECKING":
             return
@@ -191,7 +191,7 @@ class _Finder:
                 yield self.change(kind, *self.at(node), f"({new!r})")
 
     def extreme(self, node: ast.Call) -> Iterator[Change]:
-        """Take the largest for the smallest, as a function or as the argument of `clamp`."""
+        """Swap minimum and maximum, as a function or as an argument of `clamp`."""
         name, function = _name(node.func), node.func
         if name in OPPOSITES:
             start, end = self.at(function)

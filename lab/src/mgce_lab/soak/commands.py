@@ -43,14 +43,14 @@ class Outcome:
 
 
 def preload(library: Path) -> None:
-    """Start this program again with the shim before all other libraries, unless it is so already."""
+    """Restart this program with the shim, which counts calls that change files, loaded before all other libraries."""
     if os.environ.get("LD_PRELOAD") != str(library):
         os.environ["LD_PRELOAD"] = str(library)
         os.execv(sys.executable, [sys.executable, "-m", "mgce_lab.soak", *sys.argv[1:]])
 
 
 def build(folder: Path) -> Path:
-    """Compile the shim."""
+    """Compile the shim: the library that counts the calls which change files, and lets one of them fail."""
     library = folder.absolute() / "faults.so"
     folder.mkdir(parents=True, exist_ok=True)
     source = Path(__file__).with_name("faults.c")

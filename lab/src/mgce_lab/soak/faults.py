@@ -53,7 +53,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _faults_of(name: str, options: argparse.Namespace) -> Result:
-    """Try faults at calls spread evenly over all that a command makes, each at most once."""
+    """Inject faults at calls that change files, spread evenly over those of a command; each at most once."""
     with tempfile.TemporaryDirectory() as base:
         whole = Path(base, "whole")
         _prepare(name, whole)
@@ -128,7 +128,7 @@ def _is_temporary(name: str) -> bool:
 
 
 def _half_there(found: dict[str, bytes], before: dict[str, bytes], expected: dict[str, bytes]) -> list[str]:
-    """Name the files that are neither the earlier nor the whole new ones, below temporary names not counted."""
+    """Name the files whose content is neither the earlier nor the new one; temporary files are not counted."""
     bad = []
     for name, content in found.items():
         if _is_temporary(name) or "scratch" in Path(name).parts or name.endswith(commands.VARIES):
@@ -163,7 +163,7 @@ def _last(outcome: Outcome) -> str:
 
 
 def _read_only(name: str) -> str:
-    """Run a command as a user who may not write where it does; give how it ended."""
+    """Run a command as a user who may not write into its folder; return how it ended."""
     if os.geteuid() != 0:
         return "not tried: needs root"
     with tempfile.TemporaryDirectory() as base:

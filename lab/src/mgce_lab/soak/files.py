@@ -102,7 +102,7 @@ def _keep(work: Path, name: str, number: int, content: bytes) -> None:
 
 
 def _many(name: str, reader: Reader, total: int, options: argparse.Namespace) -> Result:
-    """Try `total` files in processes of their own, those of a part that was done before not again."""
+    """Try `total` files in processes of their own; skip the parts that an earlier run has finished."""
     parts = [range(start, min(start + PART, total)) for start in range(0, total, PART)]
     reader.seeds()  # made once, and inherited by the processes
     with ThreadPoolExecutor(options.jobs) as pool:

@@ -89,7 +89,7 @@ def changed(change: Forgery) -> bytes:
 
 
 def rewritten(change: Change, compression: int = zipfile.ZIP_STORED) -> bytes:
-    """Return the file after its members, by name, were changed; `content.json` is given as what it says."""
+    """Return the file after a function has changed its members, by name; `content.json` is passed parsed."""
     with zipfile.ZipFile(io.BytesIO(model())) as archive:
         members: dict[str, Any] = {name: archive.read(name) for name in archive.namelist()}
     members["content.json"] = json.loads(members["content.json"])
@@ -146,7 +146,7 @@ def _at(index: Any, value: Any) -> Change:
 
 
 def _reading(path: str) -> Change:
-    """Put in place of the encoder one that fills in a path and reads the file of that name."""
+    """Replace the encoder by one that takes a path from a cell and reads the file of that name."""
 
     def change(pipeline: Any) -> None:
         some = pd.DataFrame({"kind": np.array(["u", np.nan] * 20, dtype=object)})

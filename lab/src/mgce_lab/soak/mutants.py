@@ -261,7 +261,7 @@ class Copy:
         return code, json.loads(out.read_text()) if out.exists() else []
 
     def unfit(self, tests: Tests, names: list[str]) -> set[str]:
-        """Leave out of `tests` those of some that fail without any change, where they run in this order; give them."""
+        """Remove from `tests` those of `names` that fail without any change in this order; return them."""
         chosen = tests.ordered(set(names))
         _, failed = self._run(chosen, SECONDS + SLOWER * tests.seconds(chosen), every=True) if chosen else (0, [])
         for name in failed:
@@ -313,7 +313,7 @@ def _elsewhere(tree: Path, room: str) -> list[str]:
 
 
 def _forget(known: dict[str, Any], changed: set[str]) -> None:
-    """Take out of what is known the tests of files that have changed."""
+    """Drop what is known of the tests in files that have changed."""
     known["tests"] = {name: test for name, test in known["tests"].items() if name.partition("::")[0] not in changed}
     for lines in known["files"].values():
         for line, names in lines.items():

@@ -112,7 +112,7 @@ def _splice(draw: random.Random, content: bytearray, others: Sequence[bytes]) ->
 
 
 def _word(draw: random.Random, content: bytearray, others: Sequence[bytes]) -> bytearray:
-    """Put another number or text in the place of one."""
+    """Replace one number or text of the content by another."""
     found = list(TOKEN.finditer(bytes(content[:20_000])))
     if found:
         one = draw.choice(found)

@@ -119,7 +119,7 @@ def _above(a: Tensor, b: Tensor, eps: float | None = None) -> np.ndarray:
 
 
 def _falls_to(name: str, case: Case) -> bool:
-    """Tell whether a case is among the share of a backend; it does not depend on the other backends."""
+    """Return whether a backend runs a case, by its share of all cases, whatever other backends run."""
     return zlib.crc32(f"{name}:{case}".encode()) < BACKENDS[name].share * 2**32
 
 
@@ -177,7 +177,7 @@ def run_part(folder: Path, total: int, seed: int, backends: tuple[str, ...], par
 
 
 def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | None:
-    """Run the parts of this share in processes of their own; merge all parts if no other share has some to do."""
+    """Run the parts of this share in processes of their own; merge all parts unless another share is unfinished."""
     share, shares = (int(number) for number in options.shard.split("/"))
     folder = _folder(options, names)
     began = time.monotonic()
@@ -192,7 +192,7 @@ def _run_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result | 
 
 
 def _finished_parts(options: argparse.Namespace, names: tuple[str, ...]) -> Result:
-    """Return the result of the parts of a run that are done, all of them or not."""
+    """Return the merged result of those parts of a run that are finished."""
     return merge(json.loads(path.read_text()) for path in sorted(_folder(options, names).glob("*.json")))
 
 
@@ -202,7 +202,7 @@ def _folder(options: argparse.Namespace, names: tuple[str, ...]) -> Path:
 
 
 def _digest() -> str:
-    """Return a name for the code, so that nothing is taken for done that was done by other code."""
+    """Return a hash of the code: parts that other code has run do not count as finished."""
     digest = hashlib.sha256()
     for root in (Path(mgce.__file__).parent, Path(__file__).parent):
         for path in sorted(path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts):

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader: the name that its file has, good files, and how one is read and used; `setup` makes what is beside."""
+    """A reader to test: its file name, good files, and how one is read and used; `setup` makes further files."""
 
     file: str
     seeds: Callable[[], list[bytes]]

@@ -10,7 +10,7 @@ RESULTS = Path("results/reliability")
 
 
 def write(kind: str, when: str, document: dict[str, Any]) -> None:
-    """Keep the results of one kind, of before or after."""
+    """Store the results of one kind of test, from before or from after the improvements."""
     path = RESULTS / f"{kind}.json"
     stored = read(kind)
     stored[when] = document

@@ -144,7 +144,7 @@ class _Contexts:
 
     @contextlib.contextmanager
     def _shared(self, fixture: Any, nodeid: str) -> Iterator[None]:
-        """What a fixture of a module runs, all tests of the module depend on."""
+        """Count the lines that a module's fixture runs for every test of the module."""
         if fixture.scope == "function":
             yield
             return

@@ -33,7 +33,7 @@ class World:
 
     @property
     def error(self) -> float:
-        """That of the most probable class."""
+        """The probability that the most probable class is wrong."""
         return float((self.probs.argmax(1) != self.label).mean())
 
     @property
@@ -48,7 +48,7 @@ class World:
 
 
 def flip(rng: np.random.Generator, y: Any, k: int, rate: float) -> Any:
-    """Replace labels by others, all alike."""
+    """Replace a share of the labels by other classes, all with equal probability."""
     return np.where(rng.random(y.size) < rate, (y + rng.integers(1, k, y.size)) % k, y)
 
 

@@ -48,7 +48,7 @@ LOSSES = ("ce", "gce", "rce", "sce", "ce+trim", "mgce+trim")
 
 
 def contestants(what: str, n: int, k: int, scale: float) -> tuple[dict[str, Callable[[], Any]], torch.Tensor]:
-    """Return a loss of made logits and cross-entropy of the same, both without arguments, and the logits."""
+    """Return two functions without arguments, a loss and cross-entropy of the same made-up logits, and the logits."""
     logits, target = rows(n, k, scale)
     generator = torch.Generator().manual_seed(0)
     keywords: dict[str, Any] = {}

@@ -205,7 +205,7 @@ def _mgce(family: Any) -> Callable[[Data], dict[str, Any]]:
 
 
 def _fit(clf: Any, data: Data) -> Any:
-    """Fit so that the rows to stop by are those that cross-entropy has too."""
+    """Fit with the held-out rows by which cross-entropy stops early too."""
     n = len(data.y)
     clf._split = lambda rows, index, random_state: (rows[rows < n], rows[rows >= n])
     stack = np.concatenate if isinstance(data.X, np.ndarray) else sparse.vstack

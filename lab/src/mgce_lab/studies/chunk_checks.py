@@ -79,7 +79,7 @@ def in_memory(frame: pd.DataFrame, seed: int) -> list[int]:
 
 
 def in_chunks(frame: pd.DataFrame, n: int, seed: int) -> list[int]:
-    """Return the same of the most suspect rows, by a fit in n chunks."""
+    """Return the numbers of the most suspect rows, in the order of a fit in n chunks."""
     with begun(frame, n, seed) as (parts, work), workers(None) as each:
         fit = fit_in_chunks(parts, work, each)
     return [int(name) - 1 for name in fit.row_names.iloc[fit.judgement.order]]

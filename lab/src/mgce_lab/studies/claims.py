@@ -210,13 +210,13 @@ class Page:
         return Found(start, self._line(start), said, f"{value:.{decimals + 2}f}", source)
 
     def rest(self, span: tuple[int, int], value: str, source: str) -> Iterator[Found]:
-        """Yield all figures between two places, none of which is compared here, also below the second heading."""
+        """Yield the figures between two places, which are compared elsewhere, also below the second heading."""
         for start, end in self.every:
             if span[0] <= start < span[1]:
                 yield Found(start, self._line(start), self.text[start:end], value, source)
 
     def read(self, found: Iterator[Found]) -> Iterator[Found]:
-        """Yield what of figures is read: up to the second heading."""
+        """Yield those figures that stand above the second heading, or anywhere in README."""
         starts = {start for start, _ in self.figures}
         yield from (one for one in found if one.start in starts)
 

@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def measures(embeddings: Path, cifarn: Path) -> dict[str, Callable[[], Any]]:
-    """Return a function for each part of the record."""
+    """Return the measurements of this study by name, each a function without arguments."""
     train, test = np.load(embeddings / "train-0-6000.npz"), np.load(embeddings / "held-6000-9000.npz")
     right, truth = train["y"].astype(int), test["y"].astype(int)
     human = torch.load(cifarn / "CIFAR-10_human.pt", weights_only=False)["worse_label"]

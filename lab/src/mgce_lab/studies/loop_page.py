@@ -169,7 +169,7 @@ def _kept(results: Results, means: dict[str, float]) -> list[str]:
 
 
 def place_of_default(development: Results) -> str:
-    """Say how many recipes are ahead of the default in the mean over the development columns, told nothing."""
+    """Say how many recipes that know nothing of the noise are ahead of the default, on the development columns."""
     means = {
         recipe: float(np.mean([development.mean(column, recipe, "kept") for column in development.columns]))
         for recipe in development.recipes

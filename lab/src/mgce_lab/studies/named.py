@@ -22,7 +22,7 @@ MOST_CLASSES = 100
 
 
 def criterion(name: str, k: int) -> nn.Module:
-    """Make a loss by its defaults, one that has to be told the noise with 40 % wrong labels."""
+    """Make a loss with its defaults; a loss that needs to know the noise gets 40 % wrong labels."""
     given: dict[str, Any] = {"transition": noise.symmetric(k, 0.4).float(), "trim": 0.4, "num_classes": k}
     return robust_loss(name, **{key: value for key, value in given.items() if key in LOSSES[name].told})
 

@@ -155,7 +155,7 @@ def differences(records: Sequence[Record]) -> str:
 
 
 def precision(records: Sequence[Record], scores: str = "") -> str:
-    """Return the average precision of rankings of suspects, by kind of noise; of others those whose names end so."""
+    """Return the average precision of suspects by kind of noise; of rivals those whose names end in `scores`."""
     cells = noisy(records)
     names = {name: name for name in cells[0]["precision"] if name == OURS or name.endswith(scores)}
     names[OURS] = "`mgce fit`"
@@ -221,7 +221,7 @@ def _title(which: str, size: int) -> str:
 
 
 def section(which: str, size: int, scores: str = "") -> str:
-    """Return all tables of a list, with the rankings whose names end so."""
+    """Return all tables of a list of tables; `scores` is the end of the names of the rankings to show."""
     records = read(which, size)
     if not records:
         return ""

@@ -89,7 +89,7 @@ def precision(cell: Cached) -> float | None:
 
 
 def said(cell: Cached) -> float:
-    """Return the mean log-probability of whether each label is wrong, by what is stated, in hundredths."""
+    """Return the mean log-likelihood, in hundredths, of the stated probabilities that labels are wrong."""
     stated = doubtful_labels(cell.own[OURS].astype(np.float64), cell.given).wrong
     true = np.where(cell.given != cell.right, stated, 1 - stated)
     return 100 * float(np.log(np.maximum(true, LEAST)).mean())

@@ -33,7 +33,7 @@ VALIDATION = 20_000_000  # seed of tables that are never trained on
 
 
 class Part(NamedTuple):
-    """Until a share of the plan, steps go around these shapes, each with its number of tables a step."""
+    """A part of the training: the share of it at which the part ends, and its shapes, with tables a step."""
 
     until: float
     shapes: tuple[tuple[Shape, int], ...]
@@ -75,7 +75,7 @@ CHUNK = 4  # steps for which tables are drawn at once
 
 
 class Batch(NamedTuple):
-    """What the model is given and what it is to say."""
+    """The inputs of the model, and the targets for its outputs."""
 
     cells: Tensor
     names: Tensor
@@ -115,7 +115,7 @@ class Optimiser:
         self.square = [torch.zeros_like(p) for p in self.adam]
 
     def tensors(self) -> list[Tensor]:
-        """Return all that must be kept to go on."""
+        """Return the state that is needed to resume training."""
         return [self.count, *self.momentum, *self.mean, *self.square]
 
     @torch.no_grad()

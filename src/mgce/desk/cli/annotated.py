@@ -100,7 +100,7 @@ class SeveralLabels:
 
 
 def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool) -> str:
-    """Return the column of the labels: a folder of classes and several labels a row have a name for it."""
+    """Return the column of the labels; folders of classes and several labels a row have a default for its name."""
     if target is None and several is None and not by_folder:
         raise ValueError(expected("target", "a column with the labels, which --target names", target))
     return target or (FOLDER if several is None else TARGET)

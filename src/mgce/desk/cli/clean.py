@@ -196,7 +196,7 @@ def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str
 
 
 def _most(share: float, at_most: float) -> str:
-    """Return a bound that is at most `at_most` in percent, rounded up, but not above what was asked for."""
+    """Format a bound in percent, rounded up, but never above `at_most`, the share that was asked for."""
     return f"{100 * at_most:g}%" if float(percent_up(share)[:-1]) > 100 * at_most else percent_up(share)
 
 

@@ -144,7 +144,7 @@ def _relabelled(column: pd.Series[Any], labels: Mapping[int, str]) -> pd.Series[
 
 
 def _of_one_type(dtype: Any) -> bool:
-    """Return whether all values of a column are of one type, and not any objects."""
+    """Return whether a column's dtype stands for values of one type, unlike the dtype object."""
     return not pd.api.types.is_object_dtype(dtype.categories if isinstance(dtype, pd.CategoricalDtype) else dtype)
 
 
@@ -161,7 +161,7 @@ class FitFiles:
 
     @classmethod
     def of(cls, written: Written, table: Path, several: bool, of_pictures: bool) -> FitFiles:
-        """Return the paths that the options name, or the name of the table."""
+        """Return the paths that the options name; all others are made from the name of the table."""
         model = written.out or Path(f"{table_name(table)}.mgce")
         return cls(model, written.cleaned, written.mended, several, of_pictures)
 

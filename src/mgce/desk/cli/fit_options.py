@@ -46,7 +46,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that a plan is made of, but for the target."""
+    """The options of which a :class:`FitPlan` is made, except the column of the labels."""
 
     id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None
     drop: Drop = None
@@ -150,7 +150,7 @@ class Large:
     ] = None
 
     def n_chunks(self, table: Path, plan: FitPlan, *, several: bool) -> tuple[Parts | None, int]:
-        """Return the table if it is one of parts, and into how many chunks it has to be divided; 1 for none.
+        """Return the table, if it consists of parts, and the number of chunks to divide it into; 1 keeps it whole.
 
         Args:
             table: the file or folder.
@@ -172,13 +172,13 @@ class Large:
     def fitted(
         self, parts: Parts, plan: FitPlan, n: int, folders: tuple[Path, Path], told: OnStep, jobs: int
     ) -> TableFit:
-        """Return the fit to a table in n chunks, for which there is a folder, and one for the parts of suspects."""
+        """Fit to a table in n chunks; `folders` are for the chunks and for the parts of the file of suspects."""
         chunks = Chunks.of(folders[0], n, parts, plan)
         with workers(self.scheduler) as each:
             return fit_in_chunks(parts, Work(chunks, plan, 1 if self.scheduler else jobs, folders[1]), each, told)
 
     def check(self, written: Written, labels: Labels) -> None:
-        """Raise an error for options that need all rows at once, of a table that is divided.
+        """Raise an error if the table is divided, but an option needs all rows at once.
 
         Raises:
             ValueError: if there is one.

@@ -30,7 +30,7 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=self.sentences[cmd_name]) if cmd_name in self.sentences else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; on Ctrl-C print one line, and exit with the code of it."""
+        """Run a command; on Ctrl-C print one line, and exit with the code for an interruption."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -64,7 +64,7 @@ class Commands(TyperGroup):
 
 
 def _check_files(names: Sequence[str], given: Sequence[str]) -> None:
-    """Raise an error if a file is missing that a command begins with: now, as its libraries take seconds to import."""
+    """Raise an error for a missing input file before the libraries of the command are imported, which takes seconds."""
     for name, path in zip(names, given, strict=False):
         if path.startswith("-"):  # an option, or standard input
             return

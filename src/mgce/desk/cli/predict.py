@@ -184,14 +184,14 @@ def _on_unsure(what: str, n: int) -> str:
 
 
 def _other_columns(table: Path, frame: pd.DataFrame, fitted: TableModel, out: Path, form: TextFormat) -> pd.DataFrame:
-    """Return the columns that are written beside predictions: from text file to text file as they are written."""
+    """Return the columns to write beside predictions; from text file to text file, cells are copied as written."""
     as_written = out.suffix.lower() == ".csv" and is_table(table) and is_text_file(table)
     columns = frame_as_written(table, form) if as_written else frame
     return columns.drop(columns=fitted.columns.kinds if fitted.columns.width else [])
 
 
 def _beside(result: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return predictions behind the columns of the table that they are of; the names of the rows stand first, once.
+    """Return the columns of the table, then their predictions; the names of the rows come first, and only once.
 
     Numbers of the predictions are rounded as in a file without these columns. All other cells are as they were read.
 

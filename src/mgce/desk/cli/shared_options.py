@@ -138,7 +138,7 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def typed(options: Any) -> list[str]:
-    """Return the words that state the options of a group, on a command line, where they differ from their defaults.
+    """Return the words of a command line for those options of a group that differ from their defaults.
 
     Example:
         >>> from dataclasses import dataclass

@@ -53,7 +53,7 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """On Ctrl-C in this block, print that nothing was written, and exit with the code of it."""
+    """On Ctrl-C in this block, print that nothing was written, and exit with the code for an interruption."""
     try:
         yield
     except KeyboardInterrupt:

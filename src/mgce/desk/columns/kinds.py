@@ -158,7 +158,7 @@ class Columns:
         return labels if self.apart else respelt(labels, self.known.get(self.target, ()))
 
     def _spelt(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-        """Return a column as text, its whole numbers as they are spelt among those that are known."""
+        """Return a column as text, with its whole numbers (7 or 7.0) spelt as among the values that are known."""
         return spelt_as(texts(frame[name]), self.known.get(name, ()))
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
@@ -191,7 +191,7 @@ def _is_embedding(column: pd.Series[Any]) -> bool:
 
 
 def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | None) -> Columns:
-    """Return the columns of a table with a column of embeddings, of which there may be one."""
+    """Return the columns of a table that has a column of embeddings; more than one such column is an error."""
     if len(names) > 1:
         what = "a table with one column of embeddings; see --drop"
         raise ValueError(expected("table", what, f"{len(names)}: {', '.join(names)}"))

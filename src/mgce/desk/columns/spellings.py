@@ -33,7 +33,7 @@ def spelling(label: str) -> str:
 
 
 def joined(labels: pd.Series[Any]) -> dict[str, str]:
-    """Return how each label is to be spelt that is not yet: as the most frequent of its spellings without outer blanks.
+    """Return a new spelling for labels that need one: the most frequent of its spellings, without outer blanks.
 
     Example:
         >>> joined(pd.Series(["Yes", "yes ", "Yes", "no"]))
@@ -102,7 +102,7 @@ def near(
 
 
 def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
-    """Yield each rare class that is spelt nearly as a frequent one, with that one.
+    """Yield pairs: a rare class, and the frequent class that is spelt nearly like it.
 
     Args:
         counts: the number of rows of each class.
@@ -118,7 +118,7 @@ def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
 
 
 def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
-    """Yield a question for the spellings of each class or category that differ in nothing else, and near ones."""
+    """Yield questions: on classes or categories with several spellings, and on rare ones spelt nearly like others."""
     counts = Counter(values.dropna().tolist())
     same: dict[Any, list[str]] = {}
     for label in sorted(counts):
@@ -130,7 +130,7 @@ def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
 
 
 def _number(label: str) -> tuple[float] | None:
-    """Return the number that a label is; None for another label."""
+    """Return a label as a number; None if it is not written as one."""
     whole = re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label)
     return (float(label),) if whole else None
 

@@ -181,7 +181,7 @@ class Inputs:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name from the file system is UTF-8; Python stands surrogates for bytes that are not."""
+    """Return whether a name from the file system is UTF-8; Python replaces bytes that are not by surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 

@@ -95,7 +95,7 @@ def _library(name: str) -> tuple[str, str]:
 
 
 def _short(source: str, library: str) -> str:
-    """Return the name for the card: a folder without the path to it, which is another one elsewhere."""
+    """Return the name of an encoder for its card; of a folder only the last part, since paths differ by machine."""
     return f"{library}:{Path(source).resolve().name if Path(source).exists() else source}"
 
 

@@ -33,7 +33,7 @@ def upright(image: Any) -> Any:
 
 @dataclass(frozen=True)
 class CentralSquare:
-    """From a PIL image to a tensor (3, size, size): its shorter side becomes `size`, and the ends of the longer go."""
+    """Turn a PIL image into a tensor (3, size, size): scale the shorter side to `size`, and cut off the ends."""
 
     size: int
 

@@ -194,7 +194,7 @@ class _Cell:
     """A cell in the XML of a sheet: its tag, and its content as it is written."""
 
     def __init__(self, xml: bytes, begin: int, end: int, at: int | None = None) -> None:
-        """Read the cell that begins at a byte, and whose end tag does; a cell that is not there yet goes to `at`."""
+        """Read the cell whose first tag begins at `begin` and whose last tag at `end`; put a new cell at `at`."""
         close = xml.index(b">", begin) + 1
         self.tag = xml[begin:close].rstrip(b"/>").rstrip()
         empty = xml[close - 2 : close] == b"/>"

@@ -88,7 +88,7 @@ class Workbook:
         return self._paths[title]
 
     def cells(self, title: str, kind: Callable[..., Cells]) -> Cells:
-        """Return what reads the cells of a sheet, after it has read them."""
+        """Read the cells of a sheet, and return the reader, which holds them."""
         cells = kind(title, self.size, self._texts, Dates(self._formats, self._since_1904))
         with self._archive.open(self._paths[title]) as file:
             cells.read(file)

@@ -167,7 +167,7 @@ class Texts(_Xml):
 
 
 class Dates:
-    """Which styles are of dates, and what number is which date."""
+    """The cell styles that show dates, and the conversion of numbers to dates."""
 
     def __init__(self, formats: list[tuple[bool, bool]], since_1904: bool) -> None:
         from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel

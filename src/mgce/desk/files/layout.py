@@ -201,7 +201,7 @@ def _add(sums: dict[int, float], row: Row) -> None:
 
 
 def _goes_on(rows: Sequence[Row], place: int) -> bool:
-    """Return whether the row below a row of names has names too: of columns without one, above the first numbers."""
+    """Return whether the next row has names of columns too: only for columns without one, and above all numbers."""
     if len(rows) < place + 3:
         return False
     own, below, data = rows[place : place + 3]

@@ -191,7 +191,7 @@ def _parquet_schema(file: Path) -> Any:
 
 
 def _united(one: Any, other: Any) -> Any:
-    """Return the column of Arrow that holds the values of two; texts are plain unless both have the same dictionary."""
+    """Return a column of Arrow that can hold the values of two; texts stay coded only with equal dictionaries."""
     import pyarrow as pa
 
     if one.type.equals(other.type):

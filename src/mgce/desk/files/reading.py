@@ -24,7 +24,7 @@ LINE_BREAK = r"\r\n|\r|\n"
 
 @dataclass(frozen=True)
 class Lines:
-    """Counts of a text file's lines by content; all but `total`, which is their sum, and those of cells and rows."""
+    """Counts of a text file: of its lines by content, whose sum is `total`, and of cells and rows of some kinds."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1

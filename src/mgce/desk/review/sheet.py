@@ -68,7 +68,7 @@ class Shown:
 
 
 def misspelt(suspects: Iterable[Suspect]) -> dict[str, str]:
-    """Return the rare labels that are spelt nearly as a frequent one, each with that one."""
+    """Return the rare labels that are spelt nearly like a frequent one, each with the frequent one."""
     return dict(near_pairs(Counter(one.given for one in suspects)))
 
 

@@ -266,5 +266,5 @@ def _on_first(notes: list[str], ours: Judged) -> list[str]:
 
 
 def _about(note: str) -> str:
-    """Return which column a note is on, and what of it: misfits, or unseen categories."""
+    """Return the column that a note is about, and its subject: misfits, or unseen categories."""
     return note.split("`")[1] + note.split()[0]

@@ -251,7 +251,7 @@ def findings(
 
 
 def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws) -> float | None:
-    """Estimate how many labels are still wrong: as many of the rows left as of the drawn ones that are no suspects.
+    """Estimate how many labels are still wrong, from the drawn rows that are no suspects.
 
     All suspects of a page were looked up. So those among the drawn rows say nothing of the rows that are left.
     """

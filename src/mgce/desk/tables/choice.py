@@ -96,7 +96,7 @@ def estimator(name: str, seed: int, jobs: int = 1, beta: float | None = None) ->
 
 
 def unlearnt(fitted: Any) -> FloatArray:
-    """Return probabilities of the given labels of training rows by models that had not learnt the label, (n, k)."""
+    """Return probabilities of the labels of training rows by models that had not learnt the row, shape (n, k)."""
     return np.asarray(fitted.oof_proba_ if isinstance(fitted, MGCEEmbeddingClassifier) else fitted.left_out_proba_)
 
 

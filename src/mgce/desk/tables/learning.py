@@ -142,7 +142,7 @@ def learn(rows: Rows, plan: FitPlan, models: list[tuple[str, Any]], on_fit: Call
 
 
 def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan: FitPlan, weight: Weight) -> list[str]:
-    """Say how many labels that it had not learnt the model predicts, and how many of a quarter of the rows."""
+    """Say how many unlearnt labels the model predicts, if it learns all training rows and if it learns a quarter."""
     if choice.name not in CORRECTING:
         return []
     some = np.random.default_rng(plan.seed).permutation(len(X))[: len(X) // 4]
@@ -175,7 +175,7 @@ def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
 
 
 def as_learnt(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
-    """Return what :func:`refit` does, of the model of the training rows, which learns no further ones."""
+    """Return what :func:`refit` returns, but keep the model of the training rows: it learns no further ones."""
     X, train = learnt.model.pipeline[:-1].transform(rows.selected), rows.train
     alone, made = replace(rows, held_out=train[:0]), partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
     judge = _judge(learnt.choice.name, learnt.choice.fitted, X[train], alone, plan, made)

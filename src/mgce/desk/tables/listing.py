@@ -62,7 +62,7 @@ class Listing:
 
 
 def _whole(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return whole numbers with a gap as whole numbers: in a text file, the gap makes floats of them."""
+    """Return whole numbers as integers, although one is missing: pandas reads such a column as floats."""
     if column.dtype.kind != "f" or column.notna().all() or not (column.dropna() % 1 == 0).all():
         return column
     return column.astype("Int64") if column.abs().max() < 2**53 else column

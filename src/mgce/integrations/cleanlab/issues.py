@@ -245,7 +245,7 @@ def issue_table(found: DoubtfulLabels, score: str, mask: NDArray[np.bool_]) -> p
 
 
 def check_others(others: Mapping[str, object], *names: str) -> None:
-    """Require that arguments of cleanlab are among those without effect here."""
+    """Raise an error for arguments other than those of cleanlab that may be passed without effect."""
     for name in others:
         if name not in names:
             raise TypeError(expected("argument", f"one of this function ({', '.join(names)} have no effect)", name))

@@ -139,7 +139,7 @@ def get_active_learning_scores(
 
 
 def _annotations(labels: Any) -> pd.DataFrame:
-    """Return labels by annotators who gave some: integers that NaN made floats are integers again."""
+    """Return labels by annotators who gave any; whole numbers that NaN turned into floats are integers again."""
     return pd.DataFrame(labels).convert_dtypes().dropna(axis=1, how="all")
 
 

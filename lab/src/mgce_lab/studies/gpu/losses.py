@@ -112,7 +112,7 @@ def kernel_speed(logits: Tensor, target: Tensor) -> float:
 
 
 def alone(measured: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """Measure a cell in memory that is empty; the last argument, the progress of the stage, means nothing to it."""
+    """Make a measurement start with empty memory of the GPU, and ignore the progress of the stage."""
     torch.cuda.empty_cache()
     torch.compiler.reset()  # a function is compiled for eight shapes, and for more it is called as it is
     return measured(*arguments[:-1])

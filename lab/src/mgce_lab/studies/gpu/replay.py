@@ -114,7 +114,7 @@ class Network:
         return torch.from_numpy(part.images).to(self.device), torch.from_numpy(part.target).to(self.device)
 
     def entered(self) -> AbstractContextManager[Any]:
-        """Have what follows run on the stream of this network."""
+        """Run the `with` block on the CUDA stream of this network."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def begin(self, epoch: int, plan: tuple[Tensor, Tensor]) -> None:
