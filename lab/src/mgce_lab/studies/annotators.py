@@ -1,9 +1,9 @@
-"""Several labels a row: our consensus against majority, crowd-kit and CROWDLAB, on CIFAR-10N and on made tables.
+"""Several labels a row: our consensus against majority, crowd-kit and CROWDLAB, on CIFAR-10N and on simulated tables.
 
 `python -m mgce_lab.studies.annotators --features FOLDER --cifarn FOLDER` reads parts `train-A-B-128.npz` (arrays x and
 y) of the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows have 3, 2 and
-1.6 labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N made tables. CROWDLAB
-needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of `results/annotators/cells.jsonl`: a run
+1.6 labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N simulated tables.
+CROWDLAB needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of `results/annotators/cells.jsonl`: a run
 that is stopped goes on where it was. `--page` writes the tables of `docs/lab/annotators.md`.
 """
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--cifarn", type=Path, help="folder of CIFAR-10_human.pt")
     parser.add_argument("--sets", type=int, nargs="+", default=list(range(1, SETS + 1)))
     parser.add_argument("--asking", type=int, nargs="*", default=list(range(1, SETS + 1)), help="sets of item asking")
-    parser.add_argument("--made", type=int, default=0, help="number of made tables")
+    parser.add_argument("--made", type=int, default=0, help="number of simulated tables")
     parser.add_argument("--page", action="store_true", help="write the tables of docs/lab/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -137,7 +137,7 @@ class _World:
 
 
 def measured_made(number: int) -> dict[str, Any]:
-    """Return shares of right consensus labels of a made table, and whether each range of an accuracy holds."""
+    """Return shares of right consensus labels of a simulated table, and whether each range of an accuracy holds."""
     x, y, labels, accuracy = made_table(number)
     found, _, ours = consensus_by(x, x, labels, StandardScaler().fit(x), np.random.default_rng(number))
     inside = [within(one, accuracy[int(one.name)]) for one in ours.consensus_.annotators]
@@ -251,7 +251,7 @@ def _made(cells: list[dict[str, Any]]) -> str:
     inside = np.concatenate([cell["inside"] for cell in own])
     rows = [[name, f"{100 * np.mean([cell['right'][name] for cell in own]):.1f}"] for name in METHODS]
     rows.append(["ranges of accuracies that hold", f"{100 * inside.mean():.1f}"])
-    return table([f"{len(own)} made tables", "%"], rows)
+    return table([f"{len(own)} simulated tables", "%"], rows)
 
 
 if __name__ == "__main__":

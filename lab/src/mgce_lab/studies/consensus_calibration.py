@@ -1,4 +1,4 @@
-"""How often consensus labels are right that are said to be right with some probability, on CIFAR-10N and made tables.
+"""How often consensus labels are right that are said to be so with some probability, on CIFAR-10N and simulated tables.
 
 `python -m mgce_lab.studies.consensus_calibration --features FOLDER --cifarn FOLDER --made 8` reads what
 `mgce_lab.studies.annotators` reads. The rows are those on which the last step of the consensus was developed: the first
@@ -30,6 +30,7 @@ from mgce_lab.studies.made_annotators import made_table
 RESULTS = Path(__file__).parents[4] / "results" / "annotators" / "calibration.jsonl"
 STARTS = (0, 40_000)  # first rows of the parts of CIFAR-10N
 NAME = "calibration"
+MADE = "made tables"  # in the records; the page calls them simulated
 WHEN = ("before", "after")  # the last step of the consensus
 
 
@@ -38,7 +39,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.consensus_calibration", description=__doc__)
     parser.add_argument("--features", type=Path, help="folder of train-A-B-128.npz")
     parser.add_argument("--cifarn", type=Path, help="folder of CIFAR-10_human.pt")
-    parser.add_argument("--made", type=int, default=0, help="number of made tables")
+    parser.add_argument("--made", type=int, default=0, help="number of simulated tables")
     parser.add_argument("--page", action="store_true", help="write the table of docs/lab/annotators.md")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -60,7 +61,7 @@ def _parts(options: argparse.Namespace) -> Iterator[tuple[str, int, NDArray[Any]
     """Yield the name of the data, a number, features, right classes, and labels."""
     for number in range(options.made):
         x, y, labels, _ = made_table(number)
-        yield "made tables", number, x, y, labels
+        yield MADE, number, x, y, labels
     if options.features is not None:
         x, y = read(options.features)
         human = torch.load(options.cifarn / "CIFAR-10_human.pt", weights_only=False)
@@ -100,7 +101,7 @@ def page(text: str, cells: list[dict[str, Any]]) -> str:
         figures += [np.mean([cell[when][what] for cell in own]) for what in ("said", "error") for when in WHEN]
         inside = [np.concatenate([cell[when]["inside"] for cell in own]) for when in WHEN]
         held = [f"{one.sum()} of {len(one)}" for one in inside]
-        rows.append([data, *(f"{100 * figure:.1f}" for figure in figures), *held])
+        rows.append([data.replace(MADE, "simulated tables"), *(f"{100 * figure:.1f}" for figure in figures), *held])
     head = ["data", "right, %", "said to be, %: before", "after", "calibration error, %: before", "after"]
     head += ["ranges of accuracies that hold: before", "after"]
     before, _, rest = text.partition(BEGIN.format(NAME))

@@ -70,7 +70,7 @@ def _growth(results: list[dict[str, Any]]) -> str:
         logistic, ours = (result["seconds"][name] for name in ("LogisticRegression", "MGCEClassifier"))
         sizes = [f"{result[name]:,}" for name in ("n", "d", "k")]
         rows.append([*sizes, f"{logistic:.2f}", f"{ours:.2f}", f"{ours / logistic:.1f}"])
-    text = "Made rows, a fifth with wrong labels: n rows, d features, k classes."
+    text = "Simulated rows, a fifth with wrong labels: n rows, d features, k classes."
     header = ["n", "d", "k", "`LogisticRegression`, seconds", "`MGCEClassifier`, seconds", "ratio"]
     return text + "\n\n" + table(header, rows)
 

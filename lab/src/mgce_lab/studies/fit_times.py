@@ -81,7 +81,7 @@ def medians(contestants: Mapping[str, Callable[[], Any]], turns: int) -> dict[st
 
 
 def growth(turns: int) -> list[dict[str, Any]]:
-    """Time fits by default on made rows, a fifth of them with wrong labels, of growing numbers n, d and k."""
+    """Time fits by default on simulated rows, a fifth of them with wrong labels, of growing numbers n, d and k."""
     results = []
     for n, d, k in GROWTH:
         X, right = made(n, d, k)

@@ -1,7 +1,7 @@
 """MGCE beside cross-entropy as the loss of the transformer: `python -m mgce_lab.table_model.loss FOLDER FOLDER`.
 
 The folders are of `mgce_lab.table_model.train`, from one seed and with one plan. Both models are measured on the same
-made tables, which neither has seen. `results/table-model/loss.jsonl` gets the figures and the curves.
+simulated tables, which neither has seen. `results/table-model/loss.jsonl` gets the figures and the curves.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _run(folder: Path) -> dict[str, Any]:
 
 @torch.no_grad()
 def _by_table(model: Any) -> dict[str, Any]:
-    """Return scores of each made table: of new rows, and of finding wrong labels of the context, NaN without any."""
+    """Return scores of each simulated table: of new rows, and of finding wrong labels of the context, if any."""
     parts: list[dict[str, Any]] = []
     for shape in SHAPES:
         for first in range(0, TABLES // len(SHAPES), AT_ONCE):

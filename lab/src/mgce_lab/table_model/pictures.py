@@ -1,4 +1,4 @@
-"""Draw made tables to look at: `python -m mgce_lab.table_model.pictures prior.png`."""
+"""Draw simulated tables to look at: `python -m mgce_lab.table_model.pictures prior.png`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made tables with right labels and with given labels that are partly wrong, many at a time, on any device.
+"""Simulated tables with right labels and with given labels that are partly wrong, many at a time, on any device.
 
 A table comes from a world: latent causes run through a random network whose nodes are seen as columns. Its classes
 come from nodes, from ranges of one node, from clusters of causes, or from trees over the columns. The right label is
@@ -33,7 +33,7 @@ class Shape(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """Made tables: `x` has NaN where a value is missing; a column that is missing throughout is no column."""
+    """Simulated tables: `x` has NaN where a value is missing; a column that is missing throughout is no column."""
 
     x: Tensor  # tables x rows x columns, context rows first
     is_categorical: Tensor  # tables x columns
@@ -89,7 +89,7 @@ class Draw:
 
 
 def draw_tables(tables: int, shape: Shape, generator: torch.Generator) -> Tables:
-    """Return made tables of one shape, from a generator, on its device."""
+    """Return simulated tables of one shape, from a generator, on its device."""
     draw = Draw(generator)
     rows = shape.context + shape.new
     n_classes = _n_classes(draw, tables)

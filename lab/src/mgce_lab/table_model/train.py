@@ -1,4 +1,4 @@
-"""Train the transformer on made tables: `python -m mgce_lab.table_model.train --out FOLDER`.
+"""Train the transformer on simulated tables: `python -m mgce_lab.table_model.train --out FOLDER`.
 
 On a GPU the data are drawn there too, and each shape of step is one CUDA graph. `--seconds` plans by the clock,
 `--steps` by number: then a run that was stopped and resumed ends in the same bits as one that was not.
@@ -85,7 +85,7 @@ class Batch(NamedTuple):
 
 
 def batch_of(tables: Tables, generator: torch.Generator, dtype: torch.dtype) -> Batch:
-    """Return made tables as the model takes them."""
+    """Return simulated tables as the model takes them."""
     cells = grouped(describe(tables.x, tables.is_categorical, tables.given.shape[1])).to(dtype)
     names = torch.randn(*cells.shape[:2], NAME_SIZE, generator=generator, device=cells.device).to(dtype)
     return Batch(cells, names, tables.given, tables.right, tables.n_classes)
@@ -308,7 +308,7 @@ class Training:
 
     @torch.no_grad()
     def measure(self) -> None:
-        """Measure on made tables that were never trained on."""
+        """Measure on simulated tables that were never trained on."""
         for shape, n in MEASURED.get(self.options.plan, MEASURED["device"]):
             generator = torch.Generator(self.device).manual_seed(VALIDATION)
             tables = draw_tables(n, shape, generator)
