@@ -91,7 +91,7 @@ def _faults(after: Results) -> list[str]:
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
     return [
         "## No fault loses a result",
-        f"{_joined(FAULTS)} **{lost or 'None'}** of the faults was bad.",
+        f"{_joined(FAULTS)} **{lost or 'No'}** fault broke one of these rules.",
         f"{_machine(after)} `python -m mgce_lab.soak faults --faults 100 --record after` repeats this test.",
         table(["command", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
         f"A model was fitted with one seed, and saved again under two other conditions: {same}.",

@@ -3,8 +3,9 @@
 `python -m mgce_lab.studies.annotators --features FOLDER --cifarn FOLDER` reads parts `train-A-B-128.npz` (arrays x and
 y) of the features of CIFAR-10's training rows, and `CIFAR-10_human.pt`. Five disjoint sets of 6,000 rows have 3, 2 and
 1.6 labels a row; the rows from 30,000 with their right labels test the models. `--made N` adds N simulated tables.
-CROWDLAB needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of `results/annotators/cells.jsonl`: a run
-that is stopped goes on where it was. `--page` writes the tables of `docs/lab/annotators.md`.
+CROWDLAB needs cleanlab, and Dawid-Skene needs crowd-kit. Each finished cell is a line of
+`results/annotators/cells.jsonl`: a run that is stopped goes on where it was. `--page` writes the tables of
+`docs/lab/annotators.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a fit in chunks differs from one in memory, and what two workers do beside two independent processes.
 
 `python -m mgce_lab.studies.chunk_checks agreement` fits to 20,000 simulated rows in memory with several seeds, and in 2
-and 4 chunks, and counts how many of the first suspects are the same. `workers` learns and judges eight chunks by the two
-workers of a Dask cluster, and by two processes that know nothing of one another, in turn. `models` ranks the wrong
+and 4 chunks, and counts how many of the first suspects are the same. `workers` learns and judges eight chunks by the
+two workers of a Dask cluster, and by two processes that know nothing of one another, in turn. `models` ranks the wrong
 labels of further rows by the merged models of 1 to 16 chunks. `page` writes the table of agreement of
 docs/large-tables.md. Results are lines in `results/growth/`.
 """

@@ -45,7 +45,7 @@ def section() -> list[str]:
         "",
         table(["wrong labels", *networks], lines),
         "",
-        "The test has a nominal level of 5 %. It misses weak noise, and noise that a weak network sees.",
+        "The test has a nominal level of 5 %. The test misses weak noise, and noise that a weak network sees.",
         "",
         "After one training by GCE, with as many rows, every pair of classes that was named was a true one.",
         "The allowance for errors was set while looking at FashionMNIST and CIFAR-10.",

@@ -103,7 +103,7 @@ def _vectors_of(column: pd.Series[Any], shortest: int) -> pd.Series[Any] | None:
 
 
 def _numbers(cell: Any, shortest: int) -> NDArray[np.float32] | None:
-    """Return the numbers of a cell, a list or the text of one as JSON, Python, NumPy or PyTorch write it."""
+    """Return the numbers of a cell: a list, or a list as text in the form of JSON, Python, NumPy or PyTorch."""
     try:
         if isinstance(cell, str):
             found = WRITTEN.fullmatch(cell)

@@ -56,8 +56,8 @@ def render(results: Mapping[str, Any]) -> str:
             _launch(cells["heads"]),
             "### Losses",
             "Each cell divides the time of forward and backward of a loss in bfloat16 by the time of "
-            "`F.cross_entropy`, with an empty cache. “Of a copy” is the share of the bandwidth of a plain copy at "
-            "`beta=1.4`. The time of `liger_cross_entropy` includes a copy of the logits.",
+            "`F.cross_entropy`, with an empty cache. “Of a copy” is the bandwidth of the loss at `beta=1.4` over "
+            "the bandwidth of a plain copy. The time of `liger_cross_entropy` includes a copy of the logits.",
             _losses(cells["losses"]),
             _summary(cells["losses"]),
             "### Training",
