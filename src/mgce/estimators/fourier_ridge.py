@@ -24,8 +24,8 @@ class FourierRidge:
 
     .. math:: g(x) = A\,\big(\psi(x) - m\big) + b, \qquad \psi_j(x) = \cos(\omega_j^\top x + c_j)
 
-    Width and ridge have the least squared error of left-out rows. The error of a row that is left out has a closed
-    form, so nothing is fitted twice.
+    Width and ridge are those with the least squared error of left-out rows. The error of a row that is left out has a
+    closed form, so nothing is fitted twice.
 
     Args:
         X: training rows, shape (n, d).

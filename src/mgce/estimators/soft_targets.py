@@ -46,7 +46,7 @@ class SoftTargetModel:
 
     z is the direction of x (:mod:`mgce.estimators.directions`). The heads minimise generalised cross-entropy, at
     infinite beta (cross-entropy) and at 1.4. g is kernel ridge regression of the targets with a Gaussian kernel.
-    Ridge and width predict most classes of left-out rows.
+    Ridge and width are those that predict most classes of left-out rows.
 
     Args:
         X: features, shape (n, d), in float32.

@@ -246,7 +246,7 @@ def most_between(places: Sequence[int], low: float, high: float) -> bool:
 
 
 def counted(pattern: str) -> list[float]:
-    """Return the numbers that a pattern captures in the file of counts, with single spaces in it."""
+    """Return the numbers that a pattern captures in the file of counts, in which runs of blanks are one blank."""
     match = re.search(pattern, " ".join(COUNTED.read_text(encoding="utf-8").split()))
     if match is None:
         raise LookupError(f"results/claims/claims.txt has no {pattern}")

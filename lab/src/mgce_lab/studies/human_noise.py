@@ -42,7 +42,7 @@ RESERVED = slice(1000, HELD_OUT)  # rows that are never looked up
 
 
 def main() -> None:
-    """Fit, draw, write the counts, and print a table."""
+    """Fit the models, draw the samples, write the counts of false bounds, and print a table."""
     parser = command("human_noise", __doc__, "--page", "write the table of the page and its sentence")
     parser.add_argument("--draws", type=int, default=1000, help="samples of a cell, for stated noise")
     parser.add_argument("--looks", type=int, default=1000, help="samples of a cell, for looked-up rows")

@@ -49,7 +49,7 @@ def render(results: dict[str, Any], named: dict[str, Any], probs: dict[str, Any]
 
 
 def answer(results: dict[str, Any], kernels: list[dict[str, Any]]) -> str:
-    """Compare instruction sets on the same shapes and threads, then name what the grid has beyond them."""
+    """Return the answer of docs/performance.md: times by instruction set, and of the shapes that only the grid has."""
     summary, grid = results["grid"]["summary"], results["grid"]["cells"]
     by_set = {run["machine"]["kernel"]: run for run in kernels}
     means = {name: run["means"]["this"] for name, run in by_set.items()}

@@ -215,7 +215,7 @@ class Workbook:
 
 
 def _fill(row: list[Any], places: range, value: Any) -> bool:
-    """Set the cells without a value in these places of a row; return whether there was one."""
+    """Set the empty cells in these places of a row to a value; return whether there were any."""
     row.extend([None] * (places.stop - len(row)))
     empty = [place for place in places if row[place] is None]
     for place in empty:

@@ -105,7 +105,7 @@ def ours(target: Tensor) -> dict[str, Loss]:
 
 
 def kernel_speed(logits: Tensor, target: Tensor) -> float:
-    """Return the bytes that the kernel alone moves in a second at beta = 1.4, if only those count that must move."""
+    """Return the bytes a second of the kernel alone at beta = 1.4; only bytes count that have to move."""
     arguments = LossArguments(target, None, LossOptions(reduction="none"), 1.4)
     (seconds,) = device_seconds([functools.partial(cuda.loss_and_grad, logits, arguments, grad_dtype=logits.dtype)])
     return 2 * logits.numel() * logits.element_size() / seconds
