@@ -80,7 +80,7 @@ def fitted_directions(X: SingleArray, weight: SingleArray) -> tuple[Directions, 
 
 
 def root_deviations(means: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the square roots of standard deviations (d,), 1 for a column that is constant but for rounding."""
+    """Return the square roots of standard deviations (d,); 1 for a column that is constant up to rounding."""
     constant = deviation <= 1e-6 * np.abs(means)
     return np.asarray(np.sqrt(np.where(constant | (deviation == 0), 1.0, deviation)))
 

@@ -212,7 +212,7 @@ def criterion_of(recipe: Recipe, num_rows: int, num_classes: int) -> nn.Module:
 
 
 class _Running:
-    """A training that can pause; PyTorch's random generators then go on as if no other training had been between."""
+    """A training that can pause; when it goes on, random generators of PyTorch have the state that they had then."""
 
     def __init__(self, epochs: Iterable[ModelKeeper]) -> None:
         self.epochs: Iterator[ModelKeeper] = iter(epochs)
@@ -227,7 +227,7 @@ class _Running:
         return self.last
 
     def advance(self, patience: int, least: int) -> None:
-        """Train until nothing better was kept for `patience` epochs, and for at least so many epochs in all."""
+        """Train at least `least` epochs in all, and on until nothing better was kept for `patience` epochs."""
         if self.random:
             _set_random(self.random)
         while self.last is None or not is_over(len(self.last.epochs), self.last.kept_epoch, patience, least):
@@ -245,7 +245,7 @@ class _Running:
 
 
 def is_over(epochs: int, kept_epoch: int, patience: int, least: int) -> bool:
-    """Return whether a training pauses after so many epochs, of which one is kept."""
+    """Return whether a training pauses after `epochs` epochs, of which epoch `kept_epoch` is kept."""
     return epochs >= least and epochs - kept_epoch >= patience
 
 

@@ -170,7 +170,7 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         return new, given.sum(), left_out
 
     def _learn(self, new: Tensor, seen: Tensor, left_out: Tensor) -> None:
-        """Add the counts of a batch of so many rows, and estimate T anew, in float32."""
+        """Add the counts of a batch with `seen` rows, and estimate T again, in float32."""
         if distributed.is_available() and distributed.is_initialized():
             new = new.contiguous()
             for one in (new, seen, left_out):

@@ -335,7 +335,7 @@ def _hypergeometric(count: IntArray, m: int, n: int, p: FloatArray) -> FloatArra
 
 
 def _whole(p: FloatArray, n: int) -> FloatArray:
-    """Return the least number of rows that is a share of at least `p` of n, but for what rounding does to a product."""
+    """Return the least number of rows that is a share of at least `p` of n, up to rounding errors of products."""
     return np.asarray(np.ceil(p * n - 1e-9))
 
 

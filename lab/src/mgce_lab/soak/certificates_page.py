@@ -27,13 +27,13 @@ def write(record: dict[str, Any], kinds: dict[str, str]) -> None:
 
 
 def cells(record: dict[str, Any], kind: str) -> dict[tuple[int, int, float], Any]:
-    """Return the cells of a kind by k, n and delta."""
+    """Return the cells of a kind of certificate, by numbers of classes k and rows n, and delta."""
     own = {name.split("/", 1)[1]: cell for name, cell in record.items() if name.startswith(f"{kind}/")}
     return {(int(k), int(n), float(d)): cell for key, cell in own.items() for k, n, d in [key.split("/")]}
 
 
 def beyond(cell: dict[str, Any], delta: float) -> bool:
-    """Tell whether a cell has more misses than a valid bound would have but once in a thousand."""
+    """Return whether a cell has so many misses that a valid bound would have them once in a thousand runs at most."""
     return bool(cell["misses"] > allowed(cell, delta))
 
 

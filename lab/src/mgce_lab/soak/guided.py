@@ -34,7 +34,7 @@ EVERY = 500  # runs after which the counts are written down
 
 
 def run(name: str, runs: int, work: Path) -> dict[str, Any]:
-    """Run a reader in a process of its own, unless that many files are done; give the counts."""
+    """Run a reader on `runs` files in a process of its own, unless that was done before; return the counts."""
     if importlib.util.find_spec("atheris") is None:
         return {"files": 0, "note": "atheris is not installed"}
     counts = work / f"guided-{name.replace(' ', '-')}.json"

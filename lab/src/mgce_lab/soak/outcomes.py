@@ -12,7 +12,7 @@ BAD = ("traceback", "hang", "memory", "crash")
 
 
 def outcome(read: Any, path: Path) -> tuple[str, str]:
-    """Read a file; give what came of it and, if it is bad, what that was."""
+    """Read a file; return the outcome and, if it is bad, its description."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try:
         read(path)

@@ -151,7 +151,7 @@ def without_penalty(column: str) -> dict[str, float]:
 
 
 def nearly_best(points: float) -> bool:
-    """Return whether NCE+AGCE and trimmed cross-entropy are within so many points of the best in all those columns."""
+    """Return whether NCE+AGCE and trimmed cross-entropy are within `points` points of the best in those columns."""
     columns = [name for name, (path, *_) in COLUMNS.items() if name.endswith(("40 %", "10N")) and path != RATES]
     behind = [
         max(without_penalty(column).values()) - losses(column)[name]
@@ -231,7 +231,7 @@ def first_on_features() -> bool:
 
 
 def most_between(places: Sequence[int], low: float, high: float) -> bool:
-    """Return whether more than half of the losses by name take so many times as long as cross-entropy, at each size."""
+    """Return whether most losses by name take `low` to `high` times as long as cross-entropy, at each size."""
     cells = json.loads((RESULTS / "benchmarks" / "named.json").read_text())["cells"]
     for place in places:
         times = dict(cells[place]["seconds"])

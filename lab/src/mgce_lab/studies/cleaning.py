@@ -111,7 +111,7 @@ def cleaned(doubt: Any, wrong: Any, drop: float, seed: int, sampled: float | Non
 
 
 def reader(doubt: Any, wrong: Any) -> int:
-    """Return the fewest looks, if the rest shows its mean number of errors in a sample that then just suffices."""
+    """Return the fewest rows read: suspects first, then a sample of the rest just large enough for the bound."""
     ordered, best = wrong[np.argsort(-doubt)], N
     for read in range(0, N, STEP):
         left = int(ordered[read:].sum())

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def measure(options: argparse.Namespace, cells: list[dict[str, Any]]) -> None:
-    """Measure what has no result of at least so many draws yet."""
+    """Measure the cells that have fewer draws than asked for."""
     for name in (f"{labels}, {model}" for labels in LABELS for model in MODELS):
         done = next((found for found in cells if found[CELLS] == name), None)
         if done is None:

@@ -36,13 +36,13 @@ def choice(records: Sequence[Record]) -> RecipeChoice:
 
 
 def epochs_of(record: Record, least: int) -> int:
-    """Return after how many epochs `choose_recipe` stops a training that gets at least so many."""
+    """Return after how many epochs `choose_recipe` stops a training that gets at least `least` epochs."""
     kept = record["kept_epochs"]
     return next((epoch for epoch, one in enumerate(kept, 1) if is_over(epoch, one, PATIENCE, least)), len(kept))
 
 
 def trial(record: Record, least: int) -> Trial:
-    """Return what `choose_recipe` sees of a training that gets at least so many epochs."""
+    """Return what `choose_recipe` sees of a training that gets at least `least` epochs."""
     epochs = epochs_of(record, least)
     text = [text for epoch, text in record["validation"] if epoch <= epochs][-1]
     return Trial(torch.from_numpy(unpacked(text, record["n_validation"])), epochs)

@@ -142,7 +142,7 @@ def _counts(kinds: Counter[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    """Show a share with two digits, half up: means over seeds of whole rows may end in a 5, but for their last bit."""
+    """Format a share with two digits, rounding half up: means over seeds can lie between two such numbers."""
     return f"{round(100 * share, 9) + 1e-9:.2f}"
 
 

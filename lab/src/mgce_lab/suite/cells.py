@@ -28,7 +28,7 @@ class Cell(NamedTuple):
 
 
 def drawn(table: Table, size: int, kind: str, rate: float, seed: int) -> Cell | None:
-    """Return a cell with so many training rows; None if the table has too few rows for that size."""
+    """Return a cell with `size` training rows; None if the table has too few rows."""
     order = np.random.default_rng(seed).permutation(len(table.target))
     if size > (1 - LEAST_TEST) * len(order):
         return None

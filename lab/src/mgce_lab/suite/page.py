@@ -163,7 +163,7 @@ def precision(records: Sequence[Record], scores: str = "") -> str:
 
 
 def stated(lists: dict[str, list[Record]]) -> str:
-    """Return how many labels are wrong of those that are said to be wrong with some probability, by list."""
+    """Return, for labels grouped by their stated probability to be wrong, how many are wrong, by list."""
     rows = []
     for which, records in lists.items():
         counts = np.sum([cell["stated"] for cell in records], axis=0)
@@ -192,7 +192,7 @@ def worst(records: Sequence[Record]) -> str:
 
 
 def shares(lists: dict[str, list[Record]]) -> str:
-    """Return a table of what is said of the share of wrong labels, and how often it holds, by list."""
+    """Return a table of the stated ranges of the share of wrong labels, and how often they hold, by list."""
     rows = []
     for which, records in lists.items():
         right = [r for r in records if r["kind"] == "right"]
@@ -245,7 +245,7 @@ def section(which: str, size: int, scores: str = "") -> str:
 
 
 def reviews() -> str:
-    """Return what a reviewer who knows all right labels is asked for, and what is said of tables with right labels."""
+    """Return the tables of the simulated reviewer: rows asked for, and tables on which all labels are right."""
     records = Lines(reviewer.FILE).read()
     return "\n\n".join(
         [
@@ -274,7 +274,7 @@ def chosen() -> str:
 
 
 def brief(which: str, size: int) -> str:
-    """Return one table of the models on a list of tables; nothing if it was not run with so many rows."""
+    """Return one table of the models on a list of tables; "" if the list was not run with this number of rows."""
     records = read(which, size)
     if not records:
         return ""

@@ -77,7 +77,7 @@ def _of_round(rounds: Sequence[dict[str, float]]) -> tuple[float, float, float]:
 
 
 def hardest(records: Sequence[Record], most: int = 3) -> str:
-    """Return what is said of tables whose labels are all right: those where most is asked for."""
+    """Return the tables with right labels on which a reviewer is asked for most rows, and the stated probabilities."""
     right = sorted((r for r in records if r["kind"] == "right"), key=lambda r: -r["rounds"][0]["asked"])[:most]
     rows = []
     for record in right:

@@ -139,7 +139,7 @@ def stability(values: Mapping[str, Mapping[str, float]], ours: str) -> dict[str,
 
 
 def render(records: Mapping[str, Scores]) -> str:
-    """Return a table of all constants: what the best other value changes, and how often halves choose it."""
+    """Return a table of all constants: the effect of the best other value, and how many halves choose each value."""
     rows = []
     for kind, constants in KINDS.items():
         for constant in constants:

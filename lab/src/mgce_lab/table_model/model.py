@@ -67,7 +67,7 @@ def describe(x: Tensor, is_categorical: Tensor, context: int) -> Tensor:
 
 
 def grouped(cells: Tensor) -> Tensor:
-    """Return tables x groups x rows x numbers; an odd last column gets a missing one beside it."""
+    """Return neighbouring columns as one group: tables x groups x rows x numbers; the last may be half empty."""
     tables, rows, columns, size = cells.shape
     if columns % GROUP:
         none = torch.zeros(tables, rows, 1, size, device=cells.device, dtype=cells.dtype)

@@ -156,7 +156,7 @@ def _taken(values: Tensor, index: Tensor) -> Tensor:
 
 
 def _activated(draw: Draw, x: Tensor) -> Tensor:
-    """Apply an activation to each node, of the table's kind or of the node's own."""
+    """Apply an activation to each node: one for all nodes of the table, or one of the node's own."""
     tables, _, nodes = x.shape
     own = draw.chance(0.4, tables, 1)
     kind = torch.where(own, draw.below(8, tables, nodes), draw.below(8, tables, 1))[:, None]

@@ -31,7 +31,7 @@ from mgce.features.feature_files import NPY, NPZ, PARQUET, SAFETENSORS, Card, Fe
 
 
 def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
-    """Load an encoder; a library that is not installed is an error in the input, told in one sentence.
+    """Load an encoder; if its library is not installed, raise a ValueError whose message is one sentence.
 
     Args:
         name: of the encoder.

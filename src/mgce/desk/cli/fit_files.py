@@ -57,7 +57,8 @@ def changed_table(
 ) -> tuple[bytes, list[str]]:
     """Return a file's content: the table with some rows removed and some labels changed.
 
-    Also return notes. A file of the format of the table's own is that file with other labels: all else stays as it is.
+    Also return notes. If the format is that of the table's file, only the changed rows and labels differ from that
+    file.
     """
     table, form, reading = origin
     if reading is not None:

@@ -81,7 +81,7 @@ Device = Annotated[str, typer.Option(help="Where the network runs, such as cpu o
 
 
 def use_threads(threads: int | None) -> None:
-    """Let PyTorch compute on so many threads; None leaves their number as it is.
+    """Let PyTorch compute on `threads` threads; None leaves their number unchanged.
 
     Raises:
         ValueError: if there is not at least one thread.

@@ -166,7 +166,7 @@ class Inputs:
         return cls(PICTURES, tuple(folder / cell for cell in cells), named)
 
     def part(self, number: int, parts: int) -> Inputs:
-        """Return one of so many parts of about equal length; parts are counted from 1."""
+        """Return part `number`, counted from 1, of `parts` parts of about equal length."""
         begin, end = (place * len(self) // parts for place in (number - 1, number))
         return replace(self, items=self.items[begin:end], names=self.names[begin:end])
 

@@ -278,7 +278,7 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
 
 
 def _place(sheet: Sheet, asked: Names) -> int:
-    """Return which of the rows with a value has the names.
+    """Return the index of the row with the names, among the rows that have a value.
 
     Raises:
         AskedError: if the row that was asked for has no value.

@@ -127,7 +127,7 @@ def division(content: bytes, encoding: str, sep: str | None = None, asked: Names
 
 
 def _place(rows: list[list[str]], numbers: list[int], asked: Names) -> int | None:
-    """Return which of the rows with a value, by their numbers, has the names; None if there is no row.
+    """Return the index of the row with the names, among the rows that have a value; None if there is no row.
 
     Raises:
         ValueError: if the row that was asked for has no value.

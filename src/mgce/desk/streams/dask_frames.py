@@ -19,7 +19,7 @@ from mgce.desk.tables.fit_plan import FitPlan
 
 @contextmanager
 def workers(scheduler: str | None) -> Iterator[Each]:
-    """Yield a function that returns what another function returns for each of some arguments.
+    """Yield a function like `map`: it calls another function with each of some arguments, here or on a cluster.
 
     It calls the function in this process, or on the workers of a Dask cluster.
 

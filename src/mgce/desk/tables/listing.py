@@ -131,7 +131,7 @@ def own_columns(judged: DoubtfulLabels, names: pd.Series[Any], listing: Listing)
 
 
 def file_of_suspects(values: Mapping[str, Any], cells: pd.DataFrame, target: str, name: str) -> pd.DataFrame:
-    """Return the table that a file of suspects holds, with a check of each row behind the columns of our own.
+    """Return the table of a file of suspects: the columns of `mgce`, a check of each row, and the columns of the table.
 
     Args:
         values: the columns of our own by their names in `mgce.desk.review.suspect_file.COLUMNS`, each of n values.

@@ -146,7 +146,7 @@ class Network:
 
     @property
     def penalised(self) -> list[Tensor]:
-        """The weights that the penalty is on."""
+        """The weights whose L1 norm is penalised."""
         return [self.network.fc.weight] if self.settings.l1_on == "last" else list(self.parameters)
 
     def curves(self) -> dict[str, list[float]]:
