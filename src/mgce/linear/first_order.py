@@ -91,7 +91,6 @@ CHECK_EVERY = 10  # iterations between two checks of the gap, each of which may 
 # the one asked for: ten times the accuracy of the value brings about three times that of the bound.
 STALLED = (0.1, 0.01, 0.001)
 WITHIN_REACH = 5.0
-OUT_OF_ITERATIONS = 1  # SciPy's status where `maxiter` or `maxfun` ended the run
 # Where F nearly has kinks, p jumps from one iteration to the next, and its average over the path is nearer to the
 # solution of the dual than the last p is. The newest p has a weight of 1/20, so that the average is in effect over the
 # last twenty.
@@ -144,7 +143,7 @@ def minimise(progress: Progress, start: FloatArray, max_iter: int) -> FloatArray
     threads = one_blas_thread() if progress.problem.size.entries <= SERIAL_WORK else nullcontext()
     with suppress(_StopError), threads:
         result = minimize(**settings)
-        progress.stalled = result.status != OUT_OF_ITERATIONS
+        progress.stalled = result.status != 1  # SciPy: `maxiter` or `maxfun` ended the run
         run.bound()
         if progress.stalled and not progress.closed:
             run.tilt()

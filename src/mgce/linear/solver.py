@@ -87,9 +87,6 @@ def _with_missing(columns: IntArray, violation: FloatArray, most: int) -> IntArr
     return found if found.size else np.array([int(violation.argmax())], dtype=np.int64)
 
 
-UNBOUNDED = 3  # status of `scipy.optimize.linprog`; 0 is always feasible here, so no program is infeasible
-
-
 class UnboundedProgramError(ArithmeticError):
     """The objective of the linear program has no lower bound."""
 
@@ -127,7 +124,7 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
         method="highs" if n * k < 2000 else "highs-ipm",
     )
     result = linprog(**program)
-    if result.status == UNBOUNDED:
+    if result.status == 3:  # SciPy: unbounded; 0 is always feasible here, so no program is infeasible
         raise UnboundedProgramError(result.message)
     if result.x is None or result.status != 0:
         return None

@@ -20,7 +20,7 @@ from mgce.losses.base import Loss
 Keywords = Mapping[str, Any]
 
 REQUIRED = inspect.Parameter.empty  # stands for the default of a hyperparameter that has none
-SHARED = tuple(inspect.signature(Loss.__init__).parameters)[1:]  # the arguments of cross-entropy, and `dim`
+SHARED = tuple(inspect.signature(Loss).parameters)  # the arguments of cross-entropy, and `dim`
 # Parameters that are no hyperparameters either: the losses inside, and how the same values are computed.
 OTHERS = ("loss", "losses", "backend")
 
