@@ -90,6 +90,14 @@ def test_a_dask_frame_is_fitted_to_where_its_rows_are(tmp_path, cluster):
     assert [path.name for path in tmp_path.iterdir()] == ["suspects"]
 
 
+def test_what_is_no_dask_frame_and_a_folder_that_exists_are_refused_before_anything_is_fitted(tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    with pytest.raises(TypeError, match="^Expected `frame` to be a DataFrame of Dask, but got 'DataFrame'"):
+        fit_dask(table(), FitPlan("label"), tmp_path / "suspects")
+    with pytest.raises(ValueError, match="^Expected `out` to be the path of a folder that does not exist yet"):
+        fit_dask(frames.from_pandas(table(), npartitions=3), FitPlan("label"), tmp_path)
+
+
 def test_an_error_of_a_worker_is_that_of_the_command(cluster):
     with workers(cluster.scheduler_address) as each, pytest.raises(ValueError, match="Expected"):
         each(_refused, [1])

@@ -57,7 +57,15 @@ def fit_dask(frame: Any, plan: FitPlan, out: Path, memory: str = "2GB") -> Table
 
     Returns:
         The fit: see :func:`mgce.desk.streams.fit.fit_in_chunks`.
+
+    Raises:
+        TypeError: if it is no such DataFrame.
+        ValueError: if there is something at `out`, or as by :func:`mgce.desk.streams.fit.fit_in_chunks`.
     """
+    if not hasattr(frame, "npartitions"):
+        raise TypeError(expected("frame", "a DataFrame of Dask", type(frame).__name__))
+    if out.exists():
+        raise ValueError(expected("out", "the path of a folder that does not exist yet", str(out)))
     distributed: Any = importlib.import_module("distributed")
     try:
         scheduler = distributed.get_client().scheduler.address
