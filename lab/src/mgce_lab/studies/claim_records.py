@@ -87,6 +87,9 @@ def false_at_most(row: str, _: str) -> float:
         return 100 * max(
             float(width["false"]) for cell in people for width in cell["widths"] if width["looked up"] == 300
         )
+    if "share_looks" in row:
+        shared = json.loads((RESULTS / "certificates" / "shared-looks.json").read_text()).values()
+        return 100 * max(float(cell["false"]) / int(cell["draws"]) for cell in shared)
     cells = json.loads((RESULTS / "certificates" / "cells.json").read_text())
     own = {name: cell for name, cell in cells.items() if name.split("/")[0] in KINDS and name.endswith("/0.05")}
     return 100 * max(float(cell["misses"]) / int(cell["draws"]) for cell in own.values() if cell["draws"])
