@@ -229,11 +229,11 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
     return rescaled(float(unit.mean()) + float(radius), limits)
 
 
-def check_delta(delta: float, name: str = "delta") -> None:
+def check_delta(delta: Any, name: str = "delta") -> None:
     """Raise an error unless delta, the probability of failure, or what else has a name, is a number in (0, 1)."""
     if not isinstance(delta, Real):
         raise TypeError(_validation.expected(name, "a number in (0, 1)", delta))
-    if not 0 < delta < 1:
+    if not 0 < float(delta) < 1:
         raise ValueError(_validation.expected_share(name, "in (0, 1)", delta))
 
 

@@ -168,7 +168,7 @@ def chunk_of(table: Any, by: Sequence[str], n: int) -> NDArray[np.int64]:
     try:
         each = pd.util.hash_pandas_object(frame, index=False)
     except TypeError:  # lists of several lengths, or structures: no object of Python that has a hash
-        nested = frame.select_dtypes(object)
-        each = pd.util.hash_pandas_object(frame.assign(**{name: nested[name].map(str) for name in nested}), index=False)
+        hashed = frame.apply(lambda column: column.map(str) if column.dtype == object else column)
+        each = pd.util.hash_pandas_object(hashed, index=False)
     prints = pd.util.hash_array(each.to_numpy())
     return np.asarray((prints >> np.uint64(33)).astype(np.int64) * n >> 31)

@@ -208,15 +208,17 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
 
 def _whole(work: Work, parts: Parts) -> TableFit:
     """Return the fit to the first chunk, with the model of all that are learnt, and what was found in all chunks."""
-    pilot, first, ours = (work.load(name) for name in ("pilot", "fit", "judged-0"))
-    found: Judged = reduce(add, (work.load(f"judged-{chunk}") for chunk in range(1, work.chunks.n)), ours)
+    pilot: Pilot = work.load("pilot")
+    first: TableFit = work.load("fit")
+    ours: Judged = work.load("judged-0")
+    found = reduce(add, (work.load(f"judged-{chunk}") for chunk in range(1, work.chunks.n)), ours)
     prints = np.sort(np.concatenate([work.load(f"prints-{chunk}") for chunk in work.learnt]))
     steps = [pilot.model.pipeline.steps[0], ("classifier", work.merged(pilot, pilot.name))]
     share = bounded_share(found.differing, int(found.counts.rows.sum()))
     draws, later = found.listing.draws, found.listing.draws.number > DRAWN
     number = draws.number.copy()
     number[later] = DRAWN + 1 + np.arange(later.sum())  # each row of the file has one of its own
-    source = {"source": parts.source, "sentences": tuple(parts.notes)}
+    n_columns, notes = len(parts.schema.names), tuple(parts.notes)
     return replace(
         first,
         model=replace(first.model, pipeline=Pipeline(steps), trained_rows=prints),
@@ -226,7 +228,7 @@ def _whole(work: Work, parts: Parts) -> TableFit:
         row_names=found.names,
         n_copies=parts.rows - int(found.left_out.sum()) - share.n,
         n_missing=found.missing,
-        reading=Reading(parts.path.name, parts.rows, len(parts.schema.names), **source),
+        reading=Reading(parts.path.name, parts.rows, n_columns, source=parts.source, sentences=notes),
         notes=[
             *_on_chunks(work, first, share),
             *without_label(int(found.left_out[0])),
