@@ -195,7 +195,7 @@ class FitFiles:
 
     @contextmanager
     def chunks(self, table: Path) -> Iterator[tuple[Path, Path]]:
-        """Yield an empty folder for chunks, which is removed at the end, and one that becomes that of the suspects.
+        """Yield two empty folders: one for the chunks, removed at the end, and one that becomes that of the suspects.
 
         Raises:
             ValueError: if something else is in the place of the suspects, or that is inside the folder of the table.
