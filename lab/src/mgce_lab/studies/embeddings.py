@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 
 from mgce_lab.engine.lines import Lines
 from mgce_lab.engine.markdown import table
-from mgce_lab.studies import embeddings_growth, embeddings_text
+from mgce_lab.studies import embeddings_growth
 from mgce_lab.studies.embedding_models import MODELS, OURS, SUSPECTS, Split, difference, line_of
 
 ROOT = Path(__file__).parents[4]
@@ -61,8 +61,8 @@ def main() -> None:
 
 
 def whole_page() -> str:
-    """Return docs/lab/embeddings.md: pictures, texts, and time and memory."""
-    parts = [page(records()), embeddings_text.section(), embeddings_growth.section()]
+    """Return docs/lab/embeddings.md: pictures, and time and memory."""
+    parts = [page(records()), embeddings_growth.section()]
     return "\n".join(part for part in parts if part)
 
 

@@ -98,7 +98,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def section() -> str:
-    """Return the part of the page on texts; "" before there are results."""
+    """Return the tables as Markdown; "" before there are results."""
     lines = records()
     cells = {(line["noise"], line["model"], line["set"]): line for line in lines}
     sets = sorted({line["set"] for line in lines})
