@@ -48,7 +48,7 @@ BEGIN, END = "<!-- agreement -->\n", "<!-- /agreement -->"
 
 
 def main() -> None:
-    """Measure, or write the page."""
+    """Measure what the first argument names, or write the page."""
     parser = argparse.ArgumentParser(prog="python -m mgce_lab.studies.chunk_checks", description=__doc__)
     parser.add_argument("what", choices=["agreement", "workers", "models", "page"])
     {"agreement": agreement, "workers": pairs, "models": models, "page": page}[parser.parse_args().what]()

@@ -151,7 +151,7 @@ def page(lines: list[dict[str, Any]]) -> str:
             "",
             "Percent right on test rows of CIFAR-10 that no model was trained on.",
             f"Each figure is a mean over {WORDS[len(sets)]} five disjoint training sets of 6,000 rows.",
-            "All sets share the test rows, whose chance no interval below covers.",
+            "All sets share the test rows, so the intervals do not cover what other test rows would change.",
             "The features come from EfficientNet-Lite, trained on ImageNet.",
             "All penalties and counts are chosen by accuracy on noisy folds.",
             "Ranks are means over all labels and sets. Seconds are of one thread, the choice included.",

@@ -309,7 +309,7 @@ def in_short() -> str:
 
 
 def _beside(cells: Sequence[dict[str, Any]], measure: str | None) -> list[str]:
-    """Return the mean of ours and the best mean of another."""
+    """Return the mean of `mgce fit` and the best mean of another model, as text."""
     means = {n: float(np.mean([c[n][measure] if measure else c[n] for c in cells])) for n in cells[0]}
     return [f"{means[OURS]:.1f}", f"{max(mean for name, mean in means.items() if name != OURS):.1f}"]
 
