@@ -154,7 +154,7 @@ def foretold_widths(error: float, most: int, delta: float) -> FloatArray:
 
     Example:
         >>> foretold_widths(0.1, 100, 0.05)[[49, 99]].round(3).tolist()
-        [0.149, 0.109]
+        [0.15, 0.109]
     """
     steps = np.floor(np.arange(most + 1) * error + 0.5)
     return betting_upper_sequence(np.diff(steps), delta) - error
