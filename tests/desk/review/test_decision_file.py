@@ -26,24 +26,49 @@ def test_of_several_files_the_last_decision_counts(tmp_path):
 @pytest.mark.parametrize(
     ("row", "sentence"),
     [
-        ("ra,1,2,yes,kept,yes,suspect,7,0.01", "decisions keep, suggestion, other, drop, skip"),
-        ("ra,1,2,yes,keep,no,suspect,7,0.01", "a kept label is the given one"),
-        ("ra,1,2,yes,other,yes,suspect,7,0.01", "changed is not the given one, 'yes', but got 'yes in line 3 of d.csv"),
-        ("ra,1,2,yes,suggestion,yes,suspect,7,0.01", "a label that was changed is not the given one"),
-        ("ra,1,2,yes,other,,suspect,7,0.01", "a label where one was decided on"),
-        ("ra,1,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on"),
-        ("ra,1,2,yes,keep,yes,why,7,0.01", "suspect, random, suspect and random, random and suspect in shown_as"),
-        ("ra,1,2,yes,keep,yes,random,x,0.01", "numbers in the columns draw"),
-        ("ra,1,2,yes,keep,yes,random,0,0.01", "draws from 1 of a probability in (0, 1]"),
-        ("ra,1,2,yes,keep,yes,random,1,0", "draws from 1 of a probability in (0, 1]"),
-        ("ra,1,2", "9 values in each line"),
+        (
+            "ra,x,2,yes,kept,yes,suspect,7,0.01",
+            "keep, suggestion, other, drop or skip in the column decision, but got 'kept",
+        ),
+        (
+            "ra,x,2,yes,,yes,suspect,7,0.01",
+            "keep, suggestion, other, drop or skip in the column decision, but got 'nothing in",
+        ),
+        ("ra,x,2,yes,keep,no,suspect,7,0.01", "a kept label is the given one"),
+        ("ra,x,2,yes,other,yes,suspect,7,0.01", "changed is not the given one, 'yes', but got 'yes in line 3 of d.csv"),
+        ("ra,x,2,yes,suggestion,yes,suspect,7,0.01", "a label that was changed is not the given one"),
+        (
+            "ra,x,2,yes,other,,suspect,7,0.01",
+            "a label where one was decided on, and no other, but got 'none with other",
+        ),
+        ("ra,x,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on, and no other, but got 'no with skip"),
+        (
+            "ra,x,2,yes,keep,yes,why,7,0.01",
+            "suspect, random, suspect and random or random and suspect in the column shown_as, but got 'why in",
+        ),
+        ("ra,x,2,yes,keep,yes,random,first,0.01", "a whole number from 1 in the column draw, but got 'first in"),
+        ("ra,x,2,yes,keep,yes,random,1.5,0.01", "a whole number from 1 in the column draw, but got '1.5 in"),
+        ("ra,x,2,yes,keep,yes,random,0,0.01", "a whole number from 1 in the column draw, but got '0 in"),
+        ("ra,x,2,yes,keep,yes,random,1,0", "a number in (0, 1] in the column draw_probability, but got '0 in"),
+        ("ra,x,2,yes,keep,yes,random,1,nan", "a number in (0, 1] in the column draw_probability, but got 'nan in"),
+        ("ra,x,2,yes,keep,yes,random,1,2", "a number in (0, 1] in the column draw_probability, but got '2 in"),
     ],
 )
-def test_damaged_rows_are_refused_with_their_place(tmp_path, row, sentence):
+def test_what_a_column_may_not_hold_is_refused_with_its_row(tmp_path, row, sentence):
     path = write(tmp_path / "d.csv", "rb,1,2,yes,keep,yes,suspect,7,0.01", row)
     with pytest.raises(ValueError, match="Expected `checked`") as error:
         read_decisions(path)
-    assert sentence in str(error.value) and "line 3 of d.csv" in str(error.value)
+    assert sentence in str(error.value) and "line 3 of d.csv, row x" in str(error.value)
+
+
+def test_a_short_row_is_refused_with_its_line(tmp_path):
+    with pytest.raises(ValueError, match="9 values in each line, but got '3 in line 2 of d.csv'"):
+        read_decisions(write(tmp_path / "d.csv", "ra,1,2"))
+
+
+def test_a_program_may_write_draws_as_floats(tmp_path):
+    path = write(tmp_path / "d.csv", 'ra,1,2,yes,keep,yes,random,7.0,"0,01"')
+    assert [(one.draw, one.draw_probability) for one in read_decisions(path)[0]] == [(7, 0.01)]
 
 
 def test_other_files_are_refused(tmp_path):

@@ -50,7 +50,22 @@ def test_a_file_is_read_also_after_a_spreadsheet_has_saved_it(tmp_path):
         ("a,b\n1,2\n", "as `mgce fit` writes it"),
         (HEAD, "a file with rows"),
         (HEAD + "1,2\n", "of 17 values in each line, but got '2 in line 2 of s.csv'"),
-        (HEAD + ROWS.replace("1,ann", "one,ann"), "numbers in the columns rank, draw"),
+        (
+            HEAD + ROWS.replace("1,ann", "one,ann"),
+            "number from 1 in the column rank, but got 'one in line 2 of s.csv, row ann",
+        ),
+        (
+            HEAD + ROWS.replace(",keep,", ",maybe,"),
+            "drop or skip in the column checked, but got 'maybe in line 3 of s.csv",
+        ),
+        (
+            HEAD + ROWS.replace("0.01,0.9,", "1.01,0.9,"),
+            "a number in [0, 1] in the column p_wrong, but got '1.01 in line 3",
+        ),
+        (
+            HEAD + ROWS.replace(",0.25,", ",nan,"),
+            "a number in (0, 1] in the column draw_probability, but got 'nan in line 2",
+        ),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, sentence):

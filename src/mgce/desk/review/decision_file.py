@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mgce._validation import expected
-from mgce.desk.review.rows_of_csv import number, rows_of_csv
+from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
 # The page writes two columns more: the label that it suggested, and a note of the person, which nothing reads. Files
@@ -100,23 +100,16 @@ def _decision(row: list[str], head: list[str], place: str) -> Decision:
         raise ValueError(expected("checked", f"a file of {len(head)} values in each line", f"{len(row)} in {place}"))
     cell = dict(zip(head, row, strict=True))
     place = f"{place}, row {cell['row']}"
-    decision, given, label = cell["decision"], cell["given"], cell["label"]
-    if decision not in DECISIONS:
-        raise ValueError(expected("checked", f"a file with decisions {', '.join(DECISIONS)}", f"{decision} in {place}"))
+    decision, given, label = one_of(cell, "decision", DECISIONS, "checked", place), cell["given"], cell["label"]
     _check_label(decision, label, given, cell.get(SUGGESTED), place)
     if (decision in (DROP, SKIP)) != (not label):
-        raise ValueError(expected("checked", "a file with a label where one was decided on", f"{label!r} in {place}"))
-    shown_as = cell["shown_as"]
-    if shown_as not in SHOWN_AS:
-        raise ValueError(expected("checked", f"a file with {', '.join(SHOWN_AS)} in shown_as", f"{place}"))
-    try:
-        drawn = int(cell["draw"]) if cell["draw"] else None
-        probability = number(cell["draw_probability"] or "0")
-    except ValueError:
-        what = "a file with numbers in the columns draw and draw_probability"
-        raise ValueError(expected("checked", what, place)) from None
-    if drawn is not None and not (drawn >= 1 and 0 < probability <= 1):
-        raise ValueError(expected("checked", "a file with draws from 1 of a probability in (0, 1]", place))
+        what = "a file with a label where one was decided on, and no other"
+        raise ValueError(expected("checked", what, f"{label or 'none'} with {decision} in {place}"))
+    shown_as = one_of(cell, "shown_as", SHOWN_AS, "checked", place)
+    drawn, probability = None, 0.0
+    if cell["draw"]:
+        drawn = count_in(cell, "draw", "checked", place)
+        probability = probability_in(cell, "draw_probability", "checked", place, positive=True)
     why = shown_as.startswith(RANDOM), drawn, probability, cell["row"], BOTH in shown_as
     return Decision(cell["key"], given, decision, label, *why)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Collection, Mapping
+from math import nan
 from pathlib import Path
 
 from mgce._text import spreadsheet_text
@@ -40,10 +42,51 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
     return [[spreadsheet_text(cell) for cell in row] for row in rows]
 
 
-def number(cell: str) -> float:
-    """Convert a cell to a number, even if a spreadsheet has written it with a decimal comma.
+def one_of(cells: Mapping[str, str], column: str, values: Collection[str], name: str, place: str) -> str:
+    """Return a cell that holds one of some values.
+
+    Args:
+        cells: the cells of a row by the names of their columns.
+        column: the name of the column.
+        values: what it may hold, at least two texts.
+        name: the name of the argument or option, for errors.
+        place: where the row is, for errors.
 
     Raises:
-        ValueError: if the cell holds no number.
+        ValueError: if it holds something else.
     """
-    return float(cell.replace(",", "."))
+    if cells[column] not in values:
+        *some, last = (value or "nothing" for value in values)
+        raise _misfit(cells, column, f"{', '.join(some)} or {last}", name, place)
+    return cells[column]
+
+
+def count_in(cells: Mapping[str, str], column: str, name: str, place: str) -> int:
+    """Return a cell that holds a whole number from 1, with the arguments and errors of :func:`one_of`."""
+    value = _number(cells[column])
+    if not (value >= 1 and value % 1 == 0):
+        raise _misfit(cells, column, "a whole number from 1", name, place)
+    return int(value)
+
+
+def probability_in(cells: Mapping[str, str], column: str, name: str, place: str, *, positive: bool = False) -> float:
+    """Return a cell that holds a probability, with the arguments and errors of :func:`one_of`."""
+    value = _number(cells[column])
+    if not (0 <= value <= 1) or (positive and not value):
+        raise _misfit(cells, column, f"a number in {'(' if positive else '['}0, 1]", name, place)
+    return value
+
+
+def _misfit(cells: Mapping[str, str], column: str, what: str, name: str, place: str) -> ValueError:
+    """Return the error that says what was expected in which column, what came, and where."""
+    return ValueError(
+        expected(name, f"a file with {what} in the column {column}", f"{cells[column] or 'nothing'} in {place}")
+    )
+
+
+def _number(cell: str) -> float:
+    """Return the number in a cell, even if a spreadsheet has written it with a decimal comma; NaN for another text."""
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return nan

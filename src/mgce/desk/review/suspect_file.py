@@ -12,9 +12,9 @@ from pathlib import Path
 
 from mgce._text import printable, spreadsheet_cell
 from mgce._validation import NAMED, expected, listed
-from mgce.desk.review.decision_file import DROP, SKIP
+from mgce.desk.review.decision_file import DECISIONS, DROP, SKIP
 from mgce.desk.review.keys import number_text
-from mgce.desk.review.rows_of_csv import number, rows_of_csv
+from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 # The second column names the examples and bears a name of its own. All columns behind these are the example's content.
 COLUMNS = (
@@ -231,26 +231,23 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         got = f"{len(row)} in line {place} of {path.name}"
         raise ValueError(expected("suspects", f"a file of {len(head)} values in each line", got))
     cell = dict(zip(COLUMNS, row, strict=False))
-    try:
-        rank, drawn, probability = int(cell["rank"]), int(cell["draw"]), number(cell["draw_probability"])
-        opinion = {name: number(cell[name]) for name in ("p_wrong", "p_given", "p_suggested")}
-    except ValueError:
-        what = "a file with numbers in the columns rank, draw, draw_probability, p_wrong, p_given and p_suggested"
-        raise ValueError(expected("suspects", what, f"line {place} of {path.name}")) from None
+    where = f"line {place} of {path.name}, row {row[NAME]}"
+    checked = one_of(cell, "checked", ("", *DECISIONS), "suspects", where)
+    opinion = {name: probability_in(cell, name, "suspects", where) for name in ("p_wrong", "p_given", "p_suggested")}
     n = len(COLUMNS) + _has_check(head)
     content = zip(head[n:], row[n:], strict=True)
     return Suspect(
-        rank=rank,
+        rank=count_in(cell, "rank", "suspects", where),
         name=row[NAME],
         line=cell["line"],
         key=cell["key"],
         given=cell["given"],
         suggested=cell["suggested"],
         alternative=cell["alternative"],
-        is_checked=cell["checked"] not in ("", SKIP),
-        is_dropped=cell["checked"] == DROP,
-        draw=drawn,
-        draw_probability=probability,
+        is_checked=checked not in ("", SKIP),
+        is_dropped=checked == DROP,
+        draw=count_in(cell, "draw", "suspects", where),
+        draw_probability=probability_in(cell, "draw_probability", "suspects", where, positive=True),
         cells=((_table_name(head[NAME]), row[NAME]), *((_table_name(name), value) for name, value in content)),
         label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
         **opinion,
