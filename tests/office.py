@@ -185,7 +185,7 @@ def offices(seed: int = 0) -> dict[str, Office]:
         "workbook": (book(frame), {}),
         "title over groups": (book(frame, (["Claims register"], [], *groups), change=merged), {}),
         "table in the middle": (book(frame, ([], [], ["printed by Ann"]), left=2), {}),
-        "several sheets": (book(frame, change=sheets), {"sheet": "Claims"}),
+        "several sheets": (book(frame, change=sheets), {}),
         "formats": (book(frame, change=formats), {}),
         "merged rows": (book(frame.sort_values(["Branch", "No"]), change=branches), {}),
         "formulas of totals": (book(frame, below=([], ["Total", None, None, "=SUM(D2:D61)"])), {}),

@@ -92,7 +92,7 @@ def prefixed(content):
 def test_a_workbook_keeps_each_part_and_cell_but_for_the_labels(form):
     content = form(office_book())
     changes = {3: "open", 4: "never seen & <new>", 5: "kept", 6: "7", 7: "True", 8: "", 10: "paid"}
-    found, formulas, stored = changed_workbook(content, None, 3, changes)
+    found, formulas, stored = changed_workbook(content, "Claims", 3, changes)
     assert formulas == [5] and stored == 0  # what openpyxl writes has no values of formulas, and Excel calculates them
     with ZipFile(io.BytesIO(content)) as old, ZipFile(io.BytesIO(found)) as new:
         assert old.namelist() == new.namelist()
@@ -118,7 +118,7 @@ def test_formulas_are_counted_whose_values_are_those_of_before(form):
             part = part.replace(b"<f>A4*2</f><v />", b'<f t="shared" si="0"/><v>4</v>')
             written.writestr(name, re.sub(rb"</f><v ?/>", b"</f><v>3</v>", part))
     saved = form(buffer.getvalue())
-    assert changed_workbook(saved, None, 3, {3: "open"})[2] == 8 + 1 + 1  # doubles, a label, and the other sheet
+    assert changed_workbook(saved, "Claims", 3, {3: "open"})[2] == 8 + 1 + 1  # doubles, a label, and the other sheet
 
 
 def test_a_cell_that_is_not_there_is_put_in_its_place():

@@ -116,7 +116,7 @@ def test_sheets_of_charts_and_hidden_sheets_are_not_taken_for_the_table(tmp_path
     assert frame.to_dict("list") == {"a": [5]}
     assert reading.notes == ["Sheet 'Data' was read. The file also has 'Hidden': to read another, add --sheet Hidden."]
     assert read_frame(tmp_path / "t.xlsx", "table", form=TextFormat(sheet="Hidden")).to_dict("list") == {"h": [1]}
-    with pytest.raises(ValueError, match=r"Expected `sheet` to be a sheet of t.xlsx \(Hidden, Data\), but got 'Chart'"):
+    with pytest.raises(ValueError, match=r"Expected `sheet` to be a sheet of t.xlsx \(Data, Hidden\), but got 'Chart'"):
         read_frame(tmp_path / "t.xlsx", "table", form=TextFormat(sheet="Chart"))
 
 

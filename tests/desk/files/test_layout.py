@@ -35,7 +35,7 @@ def test_names_of_a_text_file_are_found_below_a_preamble(tmp_path, above, row, s
     assert reading.spreadsheet_lines(np.arange(3)).tolist() == [row + 1, row + 2, row + 3]
     again = read_frame(path, "table", form=TextFormat(header=row))
     assert again.equals(frame.astype(again.dtypes))
-    assert [f"row {row}," in note for note in reading.notes] == [True] * (row > 1)
+    assert any(f"The names of the columns are in row {row}" in note for note in reading.notes) == (row > 1)
 
 
 def test_excels_line_and_quoted_line_breaks_may_stand_above_the_names(tmp_path):
@@ -97,3 +97,32 @@ def test_sums_are_of_all_rows_above():
     assert rows_of_table([*rows, ["sum", 781]], ["name", "n"], "y") == 41
     assert rows_of_table([["only", 1]], ["name", "n"], "y") == 1
     assert Names().row is None
+
+
+@pytest.mark.parametrize(
+    ("groups", "names", "said"),
+    [
+        (["Claim", "Money", ""], ["no", "amount", "y"], "('Claim', 'Money') was left out."),
+        (["2023", "2024", ""], ["amount", "amount", "y"], "('2023', '2024') completes them."),
+        (["no", "Money", ""], ["", "amount", "y"], "('no', 'Money') completes them."),
+        (["register", "", ""], ["no", "amount", "y"], ""),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_a_row_of_groups_above_the_names_is_named(tmp_path, groups, names, said, suffix):
+    path = tmp_path / f"t.{suffix}"
+    rows = [["Claims 2024", "", ""], groups, names, [1, 12.5, "yes"], [2, 8.1, "no"], [3, 0.4, "yes"]]
+    if suffix == "csv":
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+    else:
+        openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append([None if cell == "" else cell for cell in row])
+        book.active.merge_cells("A1:C1")
+        book.save(path)
+    frame, reading = read_accounted(path, "table", text=["y"], classes=["y"])
+    assert len(frame) == 3 and reading.header == 3 and frame.columns[-1] == "y"
+    told = "The names of the columns are in row 3, below 'Claims 2024'. --header states another row."
+    told = [told, *([f"The row above the names {said}"] if said else [])]
+    assert [note for note in reading.notes if "merged" not in note] == told

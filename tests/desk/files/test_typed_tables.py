@@ -12,6 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from mgce.desk.files.excel_tables import Workbook
+from mgce.desk.files.excel_xml import FirstCells
 from mgce.desk.files.table_files import STDIN, accounted, is_table, read_accounted, read_frame
 from mgce.desk.files.text_tables import TextFormat
 
@@ -102,6 +104,59 @@ def test_a_sheet_is_asked_for_by_name(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     with pytest.raises(ValueError, match="Expected `sheet` to be left out, as t.csv is no Excel file, but got 'A'"):
         read_frame(tmp_path / "t.csv", "table", form=TextFormat(sheet="A"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "hidden", "found", "why"),
+    [
+        ("axy", "", 2, "the only one with the column 'y'"),
+        ("yxy", "", 0, "the first with the column 'y', which 'C' has too"),
+        ("yyy", "", 0, "the first with the column 'y', which 'B', 'C' have too"),
+        ("ayy", "B", 2, "the first with the column 'y', which 'B' has too"),
+        ("abc", "", 0, "since no sheet has the column 'y'"),
+    ],
+)
+def test_the_sheet_with_the_label_is_found(tmp_path, columns, hidden, found, why):
+    path, titles = tmp_path / "t.xlsx", "ABC"
+    values = {
+        title: [["Register"], [name, "n"], *([f"v{i}", i] for i in range(3))]
+        for title, name in zip(titles, columns, strict=True)
+    }
+    excel(path, values)
+    if hidden:
+        book = pytest.importorskip("openpyxl").load_workbook(path)
+        book[hidden].sheet_state = "hidden"
+        book.save(path)
+    frame, reading = read_accounted(path, "table", text=["y"], classes=["y"])
+    assert (reading.sheet, "y" in frame) == (titles[found], "y" in columns)
+    others = ", ".join(
+        repr(title) for title in sorted(titles, key=lambda title: title == hidden) if title != titles[found]
+    )
+    assert reading.notes[0] == (
+        f"Sheet {titles[found]!r} was read, {why}. The file also has {others}: to read another, add --sheet NAME."
+    )
+    _, asked = read_accounted(path, "table", classes=["y"], form=TextFormat(sheet="A"))
+    assert asked.sheet == "A" and not any("was read" in note for note in asked.notes)
+
+
+def test_a_sheet_with_labels_comes_before_one_with_other_wanted_columns(tmp_path):
+    sheets = {"A": [["id", "site"], [1, 2]], "B": [["y"], ["u"]], "C": [["id", "y"], [1, "u"]]}
+    excel(tmp_path / "t.xlsx", sheets)
+    _, reading = read_accounted(tmp_path / "t.xlsx", "table", text=["id", "site", "y"], classes=["y"])
+    assert reading.sheet == "C"
+    del sheets["C"]
+    excel(tmp_path / "t.xlsx", sheets)
+    _, reading = read_accounted(tmp_path / "t.xlsx", "table", text=["id", "site", "y"], classes=["y"])
+    assert reading.sheet == "B"
+
+
+def test_of_sheets_that_are_not_read_the_first_rows_alone_are_looked_at(tmp_path):
+    many = [["y"], *([f"c{i}"] for i in range(200))]
+    excel(tmp_path / "t.xlsx", {"A": [["n"], *([i] for i in range(200))], "B": many})
+    content = (tmp_path / "t.xlsx").read_bytes()
+    book = Workbook(io.BytesIO(content), len(content))
+    assert [*book.sheet("B", FirstCells).rows] == [*range(1, 31)]
+    assert len(book.sheet("B").rows) == 201
 
 
 def test_rows_and_cells_of_excel_are_accounted_for(tmp_path):

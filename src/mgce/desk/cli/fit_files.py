@@ -59,8 +59,9 @@ def changed_table(
     Also return notes. A file of the format of the table's own is that file with other labels: all else stays as it is.
     """
     table, form, reading = origin
+    if reading is not None:
+        form = replace(form, header=reading.header, sheet=reading.sheet)
     if reading is not None and is_like(out, table):
-        form = replace(form, header=reading.header)
         if is_text_file(table):
             labels, content = (change.target, change.labels), content_of(table)
             as_they_are = changed_text(content, form, change.rows, labels)
@@ -86,14 +87,14 @@ def _on_formulas(out: Path) -> list[str]:
 
 def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: Path) -> tuple[bytes, list[str]]:
     """Return the Excel file of a table with other labels; rows that were dropped stay without a label."""
-    assert origin.reading is not None
+    assert origin.reading is not None and origin.reading.sheet is not None
     labels = {**change.labels, **dict.fromkeys(change.rows, "")}
     rows = np.array([*labels], dtype=np.int64)
     lines = origin.reading.spreadsheet_lines(rows)
     assert lines is not None  # a sheet has lines
     cells = dict(zip(lines.tolist(), labels.values(), strict=True))
     place = frame.columns.tolist().index(change.target) + 1
-    content, formulas, stored = changed_workbook(content_of(origin.table), origin.form.sheet, place, cells)
+    content, formulas, stored = changed_workbook(content_of(origin.table), origin.reading.sheet, place, cells)
     notes = []
     if change.rows:
         notes.append(f"In {out}, dropped rows stay in their place, without a label ({len(change.rows):,}).")

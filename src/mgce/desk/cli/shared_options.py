@@ -35,7 +35,9 @@ class Form(TextFormat):
     ] = None
     decimal: Annotated[str, typer.Option(help="Decimal separator of numbers.")] = "."
     encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")] = "utf-8"
-    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file [the first].")] = None
+    sheet: Annotated[
+        str | None, typer.Option(help="Sheet of an Excel file [found: the first with the wanted columns].")
+    ] = None
     header: Annotated[
         int | None, typer.Option(help="Row with the names of the columns, from 1 [found: the first row below titles].")
     ] = None

@@ -135,9 +135,7 @@ class _Places(Cells):
             self.gaps.setdefault(self._number, self.byte)
 
 
-def changed_workbook(
-    content: bytes, sheet: str | None, column: int, cells: Mapping[int, str]
-) -> tuple[bytes, list[int], int]:
+def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int, str]) -> tuple[bytes, list[int], int]:
     """Return an Excel file with other cells in one column of a sheet; all other parts of the file stay as they are.
 
     A new value takes the form of a cell of the column that shows the same text, and the old format. Formulas stay, as
@@ -145,7 +143,7 @@ def changed_workbook(
 
     Args:
         content: the file.
-        sheet: the name of the sheet; None for the first.
+        title: the name of the sheet.
         column: the place of the column, from 1.
         cells: the new values by row, as Excel counts rows; "" for an empty cell.
 
@@ -154,7 +152,6 @@ def changed_workbook(
         value may be that of the old labels. Excel shows such values until it calculates again.
     """
     book = Workbook(io.BytesIO(content), len(content))
-    title = sheet or book.first
     path = book.path(title)
     places = book.cells(title, partial(_Places, column))
     assert isinstance(places, _Places)

@@ -9,6 +9,7 @@ import shlex
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import IO, Any
 from zipfile import ZipFile
@@ -16,12 +17,13 @@ from zipfile import ZipFile
 from mgce._limits import TableSize, check_zip
 from mgce._text import printable
 from mgce._validation import listed, not_installed, unknown_name
-from mgce.desk.files.excel_xml import CELL, Cells, Dates, Range, Sheet, Tags, Texts, column_letters, is_true
+from mgce.desk.files.excel_xml import CELL, Cells, Dates, FirstCells, Range, Sheet, Tags, Texts, column_letters, is_true
 from mgce.desk.files.layout import (
     FIRST_ROWS,
     Asked,
     AskedError,
     Names,
+    above_names,
     around,
     header_error,
     names_at,
@@ -64,23 +66,18 @@ class Workbook:
 
     @property
     def sheets(self) -> list[str]:
-        """The names of the sheets of cells; sheets of charts have none."""
-        return [*self._paths]
-
-    @property
-    def first(self) -> str:
-        """The name of the first sheet that Excel shows.
+        """The names of the sheets of cells, those that Excel shows first; sheets of charts have no cells.
 
         Raises:
             ValueError: if the file has no sheet of cells.
         """
         if not self._paths:
             raise ValueError("it has no sheet of cells")
-        return next((name for name in self._paths if name in self._visible), self.sheets[0])
+        return sorted(self._paths, key=lambda name: name not in self._visible)
 
-    def sheet(self, title: str) -> Sheet:
-        """Return the cells of a sheet."""
-        cells = self.cells(title, Cells)
+    def sheet(self, title: str, kind: type[Cells] = Cells) -> Sheet:
+        """Return the cells of a sheet, or those of its first rows."""
+        cells = self.cells(title, kind)
         for number in [number for number, row in cells.sheet.rows.items() if not row]:
             del cells.sheet.rows[number]
         cells.sheet.rows = dict(sorted(cells.sheet.rows.items()))
@@ -93,7 +90,7 @@ class Workbook:
 
     def cells(self, title: str, kind: Callable[..., Cells]) -> Cells:
         """Return what reads the cells of a sheet, after it has read them."""
-        cells = kind(title, self.size, self._texts(), Dates(self._formats(), self._since_1904))
+        cells = kind(title, self.size, self._texts, Dates(self._formats, self._since_1904))
         with self._archive.open(self._paths[title]) as file:
             cells.read(file)
         return cells
@@ -173,6 +170,7 @@ class Workbook:
         except KeyError as error:
             raise ValueError(f"it is no Excel file: it holds no {path}") from error
 
+    @cached_property
     def _texts(self) -> list[str]:
         """Return the texts that cells refer to by their number."""
         path = self._others.get("sharedStrings", "")
@@ -183,6 +181,7 @@ class Workbook:
             texts.read(file)
         return texts.texts
 
+    @cached_property
     def _formats(self) -> list[tuple[bool, bool]]:
         """Return for each style of a cell whether it shows a date, and whether it shows a duration."""
         from openpyxl.styles.numbers import is_date_format, is_timedelta_format
@@ -243,11 +242,11 @@ class SheetTable:
 
 
 def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
-    """Read the table in a sheet: the sheet that was asked for, or the first that Excel shows."""
+    """Read the table in a sheet: the one that was asked for, or the first with most of the wanted names."""
     book = Workbook(content, asked.stored)
-    title = asked.sheet or book.first
-    if title not in book.sheets:
+    if asked.sheet is not None and asked.sheet not in book.sheets:
         raise AskedError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, book.sheets))
+    title, others = _chosen_sheet(book, asked)
     sheet = book.sheet(title)
     place = _place(sheet, asked.names)
     header, *numbers = [*sheet.rows][place:] or [1]
@@ -257,7 +256,7 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
     written += [""] * (sheet.width - len(written))
     n = len(numbers) if asked.names.label is None else rows_of_table(every[place + 1 :], written, asked.names.label)
     cells, below = every[place + 1 :][:n], every[place + 1 + n :]
-    told = around(header, title_of(every[:place]), len(below), title_of(below))
+    told = around(header, *above_names(every, place), len(below), title_of(below))
     blank = [*_blank(sheet)]
     left_out = {*[*sheet.rows][:place], *numbers[n:]}
     for number in left_out:
@@ -270,7 +269,6 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
         while key in columns:  # an error says so, once everything is read
             key += "'"
         columns[key] = [row[place] if place < len(row) else None for row in cells]
-    others = _other_sheets(title, book.sheets)
     notes = [others] if others and asked.sheet is None else []
     notes += map(printable, (*told, *blank, *_hidden(sheet), *_merged(sheet, filled, in_names)))
     notes += map(printable, (*_without_value(sheet, columns), *_texts_among_dates(columns, asked.missing)))
@@ -293,15 +291,43 @@ def _place(sheet: Sheet, asked: Names) -> int:
     return [*sheet.rows].index(asked.row)
 
 
-def _other_sheets(title: str, names: list[str]) -> str:
-    """Return a sentence that names the sheet that was read and the others; "" if there are no others."""
-    others = [name for name in names if name != title]
+def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
+    """Return the name of the sheet to read, and a sentence that names it and the others; "" if there are no others.
+
+    Without one that was asked for, it is the first with most of the wanted names, those of labels before others.
+    """
+    title, why = book.sheets[0], ""
+    if asked.sheet is not None:
+        title = asked.sheet
+    elif len(book.sheets) > 1 and asked.names.wanted:
+        found = {name: _wanted_names(book.sheet(name, FirstCells), asked) for name in book.sheets}
+        best = max(found.values())
+        title, *also = (name for name in found if found[name] == best)
+        one = next((each for each in map(list, (asked.classes, asked.names.wanted)) if len(each) == 1), None)
+        names = f"the column {one[0]!r}" if one else "most of the wanted columns"
+        if best == (0, 0):
+            why = f", since no sheet has {names}"
+        elif also:
+            have = "has" if len(also) == 1 else "have"
+            why = f", the first with {names}, which {listed([*map(repr, also)])} {have} too"
+        else:
+            why = f", the only one with {names}"
+    others = [name for name in book.sheets if name != title]
     if not others:
-        return ""
+        return title, ""
     add = f"--sheet {shlex.quote(others[0]) if len(others) == 1 else 'NAME'}"
-    return printable(
-        f"Sheet {title!r} was read. The file also has {listed([*map(repr, others)])}: to read another, add {add}."
-    )
+    also_has = f"The file also has {listed([*map(repr, others)])}: to read another, add {add}."
+    return title, printable(f"Sheet {title!r} was read{why}. {also_has}")
+
+
+def _wanted_names(sheet: Sheet, asked: Asked) -> tuple[int, int]:
+    """Return how many of the names of labels, and how many of all wanted names, a sheet has for its columns."""
+    rows = [*sheet.rows.values()]
+    try:
+        names = {*names_at(rows, _place(sheet, asked.names))} if rows else set()
+    except AskedError:
+        names = set()
+    return len(names & {*asked.classes}), len(names & {*asked.names.wanted})
 
 
 def _blank(sheet: Sheet) -> Iterator[str]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
 from xml.parsers import expat
 
 from mgce._limits import TableSize
+from mgce.desk.files.layout import FIRST_ROWS
 from mgce.desk.files.written_tables import MOST_COLUMNS, MOST_ROWS
 
 CHUNK = 1 << 16  # bytes of XML that are parsed at a time
@@ -303,6 +305,28 @@ class Cells(_Xml):
             self._row.extend([None] * missing)
             self._width = max(self._width, self._place)
         self._row[self._place - 1] = value
+
+
+class FirstCells(Cells):
+    """The cells of the first rows of a sheet that have a value."""
+
+    def read(self, file: IO[bytes]) -> None:
+        """Read the part up to the last of these rows."""
+        with suppress(_Enough):
+            super().read(file)
+
+    def _begin_row(self, values: dict[str, str]) -> None:
+        if self._row:
+            self._n += 1
+        if self._n == FIRST_ROWS:
+            raise _Enough
+        super()._begin_row(values)
+
+    _n = 0  # rows so far
+
+
+class _Enough(Exception):  # noqa: N818  # no error: what was wanted is read
+    """Raised to stop reading a part."""
 
 
 def _range(reference: str) -> Range:

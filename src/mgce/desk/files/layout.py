@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
 
-from mgce._validation import expected
+from mgce._validation import NAMED, expected, listed
 
 # Rows at the beginning among which the names of columns are looked for, and at the end among which totals are: titles
 # and remarks of office files take fewer.
@@ -41,17 +41,20 @@ class Asked:
     text: Collection[str] = ()  # columns whose values become text
     classes: Collection[str] = ()  # columns where no text stands for a missing value
     missing: Collection[str] = ()  # texts that stand for a missing value elsewhere, in formats that people type
-    sheet: str | None = None  # of an Excel file; None for the first
+    sheet: str | None = None  # of an Excel file; None to find it
     encoding: str = "utf-8"  # of JSON lines
     stored: int = 0  # bytes of the file on disk, before it is unpacked
     names: Names = field(default_factory=Names)
 
 
-def around(row: int, title: str, below: int, remark: str) -> list[str]:
+def around(row: int, title: str, groups: str, below: int, remark: str) -> list[str]:
     """Return sentences on what stands around a table: above the row of its names, and in the rows below it."""
     said = []
-    if title:
-        said.append(f"The names of the columns are in row {row}, below {title!r}. --header states another row.")
+    if title or groups:
+        under = f", below {title!r}" if title else ""
+        said.append(f"The names of the columns are in row {row}{under}. --header states another row.")
+    if groups:
+        said.append(groups)
     if below:
         rows = "The last row was" if below == 1 else f"The last {below:,} rows were"
         said.append(f"{rows} left out as {f'a total or a remark ({remark!r})' if remark else 'empty'}.")
@@ -98,8 +101,8 @@ def names_at(rows: Sequence[Row], place: int) -> list[str]:
     stands above the first column of the group.
     """
     own = [_text(cell) for cell in rows[place]]
-    above = [_text(cell) for cell in rows[place - 1]] if place else []
-    if sum(map(bool, above)) < 2:  # a title
+    above = [_text(cell) for cell in rows[place - 1]] if _has_groups(rows, place) else []
+    if not above:
         return own
     width = max(len(own), len(above))
     own, above = (row + [""] * (width - len(row)) for row in (own, above))
@@ -143,11 +146,27 @@ def rows_of_table(rows: Iterable[Row], names: Sequence[str], label: str | None) 
     return max(kept, min(n, 1))
 
 
+def above_names(rows: Sequence[Row], place: int) -> tuple[str, str]:
+    """Return the title above a row of names, and a sentence on names of groups in the row above it; "" for none."""
+    if not _has_groups(rows, place):
+        return title_of(rows[:place]), ""
+    groups = listed([repr(text) for text in map(_text, rows[place - 1]) if text], NAMED)
+    does = (
+        "was left out" if names_at(rows, place)[: len(rows[place])] == [*map(_text, rows[place])] else "completes them"
+    )
+    return title_of(rows[: place - 1]), f"The row above the names ({groups}) {does}."
+
+
 def title_of(rows: Iterable[Row]) -> str:
     """Return the first text in some rows, shortened for a note."""
     texts = (_text(cell) for row in rows for cell in row if not _is_empty(cell))
     text = next(texts, "")
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+
+
+def _has_groups(rows: Sequence[Row], place: int) -> bool:
+    """Return whether the row above a row of names has names too; one text alone is a title."""
+    return place > 0 and sum(map(bool, map(_text, rows[place - 1]))) > 1
 
 
 def may_be_below(row: Row, names: Sequence[str], label: str | None) -> bool:

@@ -57,6 +57,7 @@ class Reading:
     rows_before_blank: tuple[int, ...] | None = None
     classes: int = 0  # folders of pictures, if the rows are pictures in such folders
     header: int | None = None  # the number of the row of names in a spreadsheet; None for a file without such a row
+    sheet: str | None = None  # the sheet of an Excel file
 
     @property
     def notes(self) -> list[str]:

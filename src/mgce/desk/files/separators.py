@@ -17,6 +17,7 @@ from mgce.desk.files.layout import (
     FIRST_ROWS,
     LAST_ROWS,
     Names,
+    above_names,
     header_error,
     may_be_below,
     names_at,
@@ -47,6 +48,7 @@ class Division:
     names: tuple[str, ...] = ()  # of the columns, where they are not those of one row
     rows: int | None = None  # of the table, where totals or remarks stand below; None for all
     title: str = ""  # what stands above the names
+    groups: str = ""  # a sentence on names of groups in the row above the names
     remark: str = ""  # what stands below the table
 
     @property
@@ -111,12 +113,14 @@ def division(content: bytes, encoding: str, sep: str | None = None, asked: Names
         return found
     filled = [rows[number] for number in numbers]
     own, names = filled[place], names_at(filled, place)
+    title, groups = above_names(filled, place)
     # Blank lines at the beginning are none above the names: whoever reads the table leaves them out.
     found = replace(
         found,
         above=numbers[place] if place else 0,
         names=() if names == own else tuple(names),
-        title=title_of(filled[:place]),
+        title=title,
+        groups=groups,
     )
     return _above_totals(content, encoding, found, names, asked.label)
 

@@ -31,7 +31,7 @@ class TextFormat:
             line. With None, the separator is detected: see :mod:`mgce.desk.files.separators`.
         decimal: the decimal separator of numbers, one character.
         encoding: the character encoding, by its name in Python.
-        sheet: the sheet of an Excel file; None for the first.
+        sheet: the sheet of an Excel file; None to find it.
         header: the row with the names of the columns, from 1, as a spreadsheet counts; None to find it.
     """
 
@@ -86,7 +86,7 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
     except pd.errors.ParserWarning as error:
         row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
         raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
-    sentences = around(1 + divided.above, divided.title, lines.below, divided.remark)
+    sentences = around(1 + divided.above, divided.title, divided.groups, lines.below, divided.remark)
     if form.decimal != ".":
         numbers = frame.select_dtypes("float").columns
         if len(numbers):  # read again as text, where thousands separators can be recognised

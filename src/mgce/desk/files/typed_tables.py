@@ -97,6 +97,7 @@ class Typed:
     notes: list[str] = field(default_factory=list)
     rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
     header: int | None = None  # likewise
+    sheet: str | None = None  # likewise
 
     def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
         """Return the table, the report on how it was read, and the names of its columns."""
@@ -107,6 +108,7 @@ class Typed:
             sentences=tuple(self.notes),
             rows_before_blank=self.rows_before_blank,
             header=self.header,
+            sheet=self.sheet,
         )
         return self.frame, reading, self.names
 
@@ -152,7 +154,7 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     frame = _typed(table.columns, asked, EXCEL_ERRORS)
     frame.attrs[SHEETS] = table.others
     source = f"sheet {table.title!r} of Excel"
-    return Typed(frame, table.names, source, table.notes, table.rows_before_blank, table.header)
+    return Typed(frame, table.names, source, table.notes, table.rows_before_blank, table.header, table.title)
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
