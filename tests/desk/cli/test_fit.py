@@ -59,7 +59,8 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
     assert len(first) < 250 and re.match(r"Wrong labels: 0 to \d+ of the 240 \([\d.]+%\), if on every row", second)
     asked, others = fit.judgement.expected_wrong
     assert (
-        f"The estimate is {asked + others:.0f}, {asked:.0f} of them among the first {fit.n_asked} suspects." in second
+        f"The estimate is {asked + others:.0f}, {asked:.0f} of them among the {fit.n_asked} more likely wrong than "
+        "right." in second
     )
     assert third.startswith("Next: mgce review results/model.suspects.csv writes a page")
     judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})

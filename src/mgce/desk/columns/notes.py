@@ -10,7 +10,16 @@ import numpy as np
 import pandas as pd
 
 from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
-from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
+from mgce.desk.columns.kinds import (
+    AS_WRITTEN,
+    CATEGORY,
+    MANY_ROWS,
+    MAX_MISFITS,
+    NUMBER,
+    TEXT,
+    Columns,
+    unlike_their_column,
+)
 from mgce.desk.columns.spellings import alike, near
 from mgce.desk.columns.texts import unread, words_on_average
 from mgce.desk.files.reading import cells_with_line_breaks
@@ -18,7 +27,6 @@ from mgce.desk.files.reading import cells_with_line_breaks
 # A column of categories with more different values than this share of its number of rows looks like names of the rows.
 # Other texts, and even names of people, repeat themselves more often.
 UNIQUE = 0.9
-MANY_ROWS = 20  # in fewer rows than this, values may be all different or all equal by chance: no notes on them
 UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
 # Points between thousands cannot be told from decimal ones in fewer numbers. A tenth of the groups end in a zero, which
 # a number does not keep.
@@ -37,6 +45,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
     return [
         *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, columns.kinds),
+        *_on_marks(frame, selected, columns),
         *_on_names(selected),
         *_on_formats(frame, selected, columns),
         *(
@@ -95,6 +104,14 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
         original = re.fullmatch(r"(.+)\.\d+", name)
         if original and original[1] in selected.columns:
             yield f"Columns `{original[1]}` and `{name}` may have had the same name in the file."
+
+
+def _on_marks(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
+    """Say how to read columns as categories where many rows hold a word that counts as missing."""
+    for name, kind in columns.kinds.items():
+        n = int((selected[name].isna() & frame[name].notna()).sum())
+        if kind not in AS_WRITTEN and n > MAX_MISFITS * frame[name].notna().sum():
+            yield f"If words in column `{name}` are values and not marks of missing ones, pass --category '{name}'."
 
 
 def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:

@@ -189,11 +189,6 @@ class Findings:
     wrong: int = 0
     about: float | None = None
 
-    @property
-    def left_is_useful(self) -> bool:
-        """Whether the bound on labels still wrong is below the share that was wrong before the review."""
-        return self.left is not None and self.before is not None and self.left < self.before
-
     def to_dict(self) -> dict[str, Any]:
         """Return the results of the review as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
