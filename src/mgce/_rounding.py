@@ -12,6 +12,7 @@ from decimal import MAX_PREC, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 DIGITS = 2  # significant digits kept of a number near 0, or of 1 minus a number near 1: 1.5e-5 is not 0.0000
 RATE = 6  # decimals of a rate: more than users state
 LONGEST = 8  # a number near 0 that needs more decimals than this is shown with an exponent, to stay readable
+FEW = 100  # rows below which a share is known to ten percentage points at best
 EXACT = Context(prec=MAX_PREC)  # sums and products of float64 have at most some thousand digits: none is rounded
 
 
@@ -49,6 +50,16 @@ def percent_down(share: float) -> str:
     '26.5%'
     """
     return _percent(share, ROUND_FLOOR)
+
+
+def share_text(part: int, n: int, what: str = "") -> str:
+    """Format a count and its share of n; of few, the share is rough and has no decimals.
+
+    >>> share_text(21, 28), share_text(257, 269, "rows")
+    ('21 of 28 (roughly 75%)', '257 of 269 rows (95.5%)')
+    """
+    share = f"roughly {part / n:.0%}" if n < FEW else f"{part / n:.1%}"
+    return f"{part:,} of {n:,}{f' {what}' if what else ''} ({share})"
 
 
 def confidence_text(confidence: float) -> str:

@@ -52,7 +52,7 @@ UNITS = {
 }
 FAR = ["9999-12-31", "1600-01-01", "0001-01-01", "2024-05-31"]
 FAR_DAYS = repeated(2_932_896, -135_140, -719_162, 19_874, n=N_LATER)
-NO_NUMBER = "Column `c` holds numbers, but something else in 1 row ('{}', for one), which counts as missing."
+NO_NUMBER = "Column `c` holds numbers, but something else in 1 row ('{}'), which counts as missing."
 FORMS = {
     "blank": "%Y-%m-%d %H:%M:%S",
     "T": "%Y-%m-%dT%H:%M:%S",
@@ -111,7 +111,7 @@ CASES = {
         ["never", *["2024-05-31"] * (N_LATER - 1)],
         "date",
         [np.nan, *[19_874] * (N_LATER - 1)],
-        ("Column `c` holds dates, but something else in 1 row ('never', for one), which counts as missing.",),
+        ("Column `c` holds dates, but something else in 1 row ('never'), which counts as missing.",),
     ),
     "no dates": Case(
         repeated("2024-05-31", "2024-01-01"),

@@ -121,7 +121,8 @@ def test_a_page_whose_decisions_may_not_be_saved_is_kept(mgce, fitted, refuses, 
     code, output, _ = mgce("review", "people.suspects.csv", "--random", "40")
     every, words = read_suspects(tmp_path / "people.suspects.csv"), " ".join(output.split())
     suspects, drawn = ({one.key for one in every if one.suggested != one.given}, {o.key for o in every if o.draw <= 40})
-    said = f"{len(suspects)} suspects and 40 drawn at random, {len(suspects & drawn)} of them suspects too."
+    said = f"{len(suspects)} suspects, whose label is not the likeliest, and 40 drawn at random, "
+    said += f"{len(suspects & drawn)} of them suspects too."
     assert code == 0 and "is kept" not in words and said in words and len(rows()) == len(suspects | drawn)
     before = page.read_bytes()
     assert mgce("review", "people.suspects.csv", "--random", "40", "--text", "job")[0] == 0  # the same rows

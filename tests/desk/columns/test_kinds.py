@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.columns.kinds import Columns, unlike_their_column, unseen_categories
+from mgce.desk.columns.kinds import Columns, names_of_rows, unlike_their_column, unseen_categories
 
 RNG = np.random.default_rng(0)
 
@@ -76,7 +76,7 @@ def test_dates_are_days_and_a_few_words_among_them_are_missing(n, kind):
         days = (np.datetime64("2024-02-28") - np.datetime64("1970-01-01")).astype(float)
         np.testing.assert_array_equal(selected["day"][[0, 1, n, n + 1]], [days, days + 2.5, np.nan, np.nan])
         assert unlike_their_column(frame, selected, columns.kinds) == [
-            "Column `day` holds dates, but something else in 1 row ('soon', for one), which counts as missing."
+            "Column `day` holds dates, but something else in 1 row ('soon'), which counts as missing."
         ]
 
 
@@ -85,16 +85,33 @@ def test_dates_of_other_forms_and_plain_years_are_no_dates():
     assert Columns.of(frame, "class").kinds == {"day": "category", "year": "number"}
 
 
-@pytest.mark.parametrize("others, kind", [(0, "number"), (1, "number"), (2, "category")])
-def test_a_few_words_among_numbers_are_missing_and_more_make_categories(others, kind):
-    values = [*map(str, np.arange(20 - others) / 4), *["n. a."] * others]
-    frame = pd.DataFrame({"size": values, "class": ["a", "b"] * 10})
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ([], "number"),
+        (["n. a."], "number"),
+        (["n. a."] * 20, "number"),  # one word, in a third of the rows
+        (["n. a.", "?", "see file", "open"] * 4, "number"),
+        (["n. a.", "?", "see file", "open", "new"], "category"),  # fewer than ten numbers for each word
+        (["n. a."] * 41, "category"),  # more words than numbers
+        ([f"room {i}" for i in range(6)], "category"),
+    ],
+)
+def test_words_that_come_again_among_numbers_are_missing_and_others_make_categories(words, kind):
+    values = [*map(str, np.arange(40) / 4), *words]
+    frame = pd.DataFrame({"size": values, "class": (["a", "b"] * len(values))[: len(values)]})
     columns = Columns.of(frame, "class")
     assert columns.kinds == {"size": kind}
-    selected = columns.select(frame)
     if kind == "number":
-        np.testing.assert_array_equal(selected["size"], [*np.arange(20 - others) / 4, *[np.nan] * others])
-    assert len(unlike_their_column(frame, selected, columns.kinds)) == (others == 1)
+        assert columns.select(frame)["size"].isna().tolist() == [False] * 40 + [True] * len(words)
+    days = pd.Series(pd.date_range("2024-01-01", periods=40).strftime("%Y-%m-%d").tolist() + words)
+    assert Columns.of(frame.assign(size=days), "class").kinds["size"] == kind.replace("number", "date")
+    assert Columns.of(frame, "class", category=["size"]).kinds == {"size": "category"}
+
+
+def test_digits_with_a_zero_in_front_stay_codes_beside_words():
+    frame = pd.DataFrame({"code": [f"{i:03}" for i in range(40)] + ["none"] * 8, "class": ["a", "b"] * 24})
+    assert Columns.of(frame, "class").kinds == {"code": "category"}
 
 
 def test_text_with_leading_zeros_is_a_code():
@@ -193,7 +210,7 @@ def test_a_cell_that_is_no_date_is_named_with_its_column(cell):
     frame = pd.DataFrame({"day": ["2024-05-31"] * 9 + [cell]})
     selected = columns.select(frame)
     assert unlike_their_column(frame, selected, columns.kinds) == [
-        f"Column `day` holds dates, but something else in 1 row ({cell!r}, for one), which counts as missing."
+        f"Column `day` holds dates, but something else in 1 row ({cell!r}), which counts as missing."
     ]
     with pytest.raises(ValueError, match="Expected") as error:
         columns.select(pd.DataFrame({"day": [cell] * 2}))
@@ -209,7 +226,7 @@ def test_a_word_among_true_and_false_counts_as_missing_as_among_numbers():
     selected = columns.select(frame)
     np.testing.assert_array_equal(selected["sure"], [1, np.nan, 0, 1, 0, 1, 0, 1])
     assert unlike_their_column(frame, selected, columns.kinds) == [
-        "Column `sure` holds numbers, but something else in 1 row ('maybe', for one), which counts as missing."
+        "Column `sure` holds numbers, but something else in 1 row ('maybe'), which counts as missing."
     ]
     with pytest.raises(
         ValueError, match="Expected `sure` to be a column of finite numbers, but got 'maybe' in data row 2."
@@ -228,5 +245,24 @@ def test_thousands_separators_are_those_of_the_training_rows():
     np.testing.assert_array_equal(selected["n"], [1, 22, 12345678.5, np.nan, 7, 8])
     np.testing.assert_array_equal(selected["m"], [1, 2, 3, 4, 5, np.nan])
     sentences = unlike_their_column(later, selected, columns.kinds)
-    assert sentences[0].endswith("something else in 1 row ('1,5', for one), which counts as missing.")
+    assert sentences[0].endswith("something else in 1 row ('1,5'), which counts as missing.")
     assert sentences[1].endswith("Numbers with thousands separators are read only where training rows have them.")
+
+
+def test_categories_that_are_different_in_every_row_name_the_rows():
+    n = 40
+    frame = pd.DataFrame(
+        {
+            "id": [f"C-{i}" for i in range(n)],
+            "twice": ["C-0", *(f"C-{i}" for i in range(n - 1))],
+            "gap": [None, *(f"C-{i}" for i in range(n - 1))],
+            "number": np.random.default_rng(0).permutation(10 * n)[:n],
+            "day": pd.date_range("2024-01-01", periods=n).strftime("%Y-%m-%d"),
+            "said": [f"the claim of customer {i} came by letter" for i in range(n)],
+        }
+    )
+    assert names_of_rows(frame, [*frame], []) == ["id"]
+    assert names_of_rows(frame, [*frame], ["id"]) == []  # it was said to be a category, or text
+    assert names_of_rows(frame, ["id"], []) == []  # without it, nothing would be left
+    assert names_of_rows(frame[:10], [*frame], []) == []
+    assert names_of_rows(frame.iloc[::-1], [*frame], []) == ["id"]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mgce.desk.review.draws import draw
+from mgce.desk.review.draws import draw, share_range
 
 KEYS = [f"k{place:03d}" for place in range(40)]
 OURS = np.arange(40) % 4 == 0
@@ -42,3 +42,15 @@ def test_of_one_kind_all_rows_are_equally_probable(held_out):
     drawn = draw(KEYS, held_out, 0)
     assert sorted(drawn.number) == list(range(1, 41))
     np.testing.assert_allclose(drawn.probability, 1 / 40)
+
+
+@pytest.mark.parametrize(("wrong", "n"), [(0, 1), (1, 1), (0, 28), (4, 28), (28, 28), (14, 100)])
+def test_the_range_of_shares_is_what_a_bet_of_all_shares_does_not_beat(wrong, n):
+    """The bet is computed draw by draw, from the share that is expected after the draws before."""
+    bet = 1.0
+    for place in range(n):
+        counts = (place + 0.5, place + 1) if place < wrong else (place - wrong + 0.5, place + 1)
+        bet *= counts[0] / counts[1]
+    shares = np.linspace(0, 1, 10_001)
+    left = shares[bet <= shares**wrong * (1 - shares) ** (n - wrong) / 0.05]
+    assert share_range(wrong, n) == pytest.approx((left[0], left[-1]), abs=2e-4)

@@ -11,6 +11,7 @@ from scipy.special import betaln, xlogy
 from mgce._text import spreadsheet_cell
 from mgce.desk.review.bounds import MORE
 from mgce.desk.review.decision_file import read_decisions
+from mgce.desk.review.draws import share_range
 from mgce.desk.review.sheet import DIGITS, LETTERS, Beside, Shown, class_keys, sheet, sheet_id
 from mgce.desk.review.suspect_file import Suspect
 
@@ -313,8 +314,11 @@ def test_what_was_found_so_far_has_a_range_from_the_random_rows_alone(opened):
     for place in range(30):
         page.keyboard.press("s" if place % 3 == 0 else "k")
     said = page.inner_text("#share")
-    assert said.startswith("Suspects: 5 of 15 (33.3%) were wrong. Rows drawn at random: 10 of 30 (33.3%) were wrong,")
+    assert said.startswith(
+        "Suspects: 5 of 15 (roughly 33%) were wrong. Rows drawn at random: 10 of 30 (roughly 33%) were wrong,"
+    )
     lower, upper = range_by_scipy(10, 30)
+    assert share_range(10, 30) == pytest.approx((lower, upper))  # as `mgce fit --checked` says it
     assert f"With confidence 0.95, so were {lower:.1%} to {upper:.1%} of" in said
     later = (range_by_scipy(round(10 * (30 + n) / 30), 30 + n) for n in MORE)
     ends = ", ".join(f"{low:.1%} to {high:.1%} after {n}" for n, (low, high) in zip(MORE, later, strict=True))

@@ -1,7 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from mgce.desk.review.decision_file import DECISIONS, SHOWN_AS
+from mgce.desk.review.decision_file import HEAD as HEAD_OF_DECISIONS
 from mgce.desk.review.suspect_file import (
     CHECK,
     CHECKED_CELLS,
@@ -171,3 +175,12 @@ def test_a_skipped_row_is_not_decided_and_a_dropped_one_is(tmp_path):
     read = read_suspects(path)
     assert [one.is_checked for one in read] == [False, True, True, False]
     assert [one.is_dropped for one in read] == [False, False, True, False]
+
+
+def test_the_page_on_reviews_lists_every_column_and_every_value_of_a_closed_list():
+    page = (Path(__file__).parents[3] / "docs/commands/review.md").read_text("utf-8")
+    section = page.partition("## The columns of the files")[2].partition("\n## ")[0]
+    first = " ".join(line.split("|")[1] for line in section.splitlines() if line.startswith("| "))
+    named = {name.strip(" ,") for name in first.replace(",", " ").split()}
+    assert {*filter(None, COLUMNS), *HEAD_OF_DECISIONS} <= named and CHECK.rstrip() in first
+    assert all(f"`{value}`" in section for value in (*DECISIONS, *SHOWN_AS))

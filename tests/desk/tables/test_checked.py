@@ -7,12 +7,13 @@ import pytest
 from scipy import stats
 
 from mgce import certify
+from mgce._rounding import percent_up
 from mgce.desk.review.bounds import error_bound, share_left_sequence
 from mgce.desk.review.decision_file import Decision
 from mgce.desk.review.draws import draw
 from mgce.desk.review.sheet import chosen
 from mgce.desk.review.suspect_file import Suspect
-from mgce.desk.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, findings
+from mgce.desk.tables.checked import DEPENDENT, OTHER_DRAWS, Checked, _about, findings
 from mgce.desk.tables.fit import About, FitPlan, run
 from mgce.desk.tables.report import against_given, headline, page, wrong_labels
 from mgce.desk.tables.rows import split_rows
@@ -97,7 +98,8 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     assert (mended != right["y"]).mean() <= second.findings.left
     error = second.findings.error
     right_on = error.n - error.errors
-    said = f"The model is right on {right_on} of {error.n} checked rows ({right_on / error.n:.1%}): of the {last} drawn"
+    share = f"roughly {right_on / error.n:.0%}"
+    said = f"The model is right on {right_on} of {error.n} checked rows ({share}): of the {last} drawn"
     assert headline(second).startswith(said) and "if the decisions are right" in headline(second)
     assert "1 of them" in headline(second) or error.unsettled != 1
     assert "agrees with the label given before the review" in against_given(second)
@@ -106,13 +108,36 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
 
 def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
     second = run(frame, PLAN, about=About(decisions=decide(first, frame, right, [], 40)))
-    for left, useful in ((0.1, True), (0.3, False)):
+    for left in (second.share.upper / 2, 0.9):
         fit = replace(second, findings=replace(second.findings, left=left, before=0.2))
         said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce").decode()
-        assert ("at most 10.0% of the labels" in said) == useful and ("may be left, if" in said) != useful
-        assert said.count("still wrong") == useful and "mgce clean bounds this share" in said and shown.count(said) == 1
-        assert "30.0% of the labels" not in shown and "of the labels for wrong" not in shown
-    assert "mgce clean" not in wrong_labels(first) and "still" not in wrong_labels(first)
+        assert said.count("%") == 1 and percent_up(min(left, second.share.upper)) in said
+        assert ("Both are by" in said) == (left < second.share.upper) != ("the bound by the model, if" in said)
+        assert "mgce clean bounds this share" in said and shown.count(said) == 1
+    assert "mgce clean" not in wrong_labels(first) and "left" not in wrong_labels(first)
+
+
+def test_while_suspects_are_left_the_estimate_counts_them(first, frame, right):
+    """A person stops after some rows of a page. The mean over draws is how many labels are wrong and not found."""
+    n, wrong = 1000, np.arange(1000) < 170
+    suspects = np.r_[0:140, 200:260]  # the page's, in its order: most of the wrong ones, and 60 right ones
+    found = {10: [], 200: []}
+    for seed in range(400):
+        draws = draw([f"k{row:04}" for row in range(n)], np.arange(n) % 4 == 0, seed)
+        order = np.argsort(draws.number)[:100].tolist()
+        for looked_at in found:
+            shown, m = suspects[:looked_at].tolist(), 40 if looked_at == 10 else 100
+            decided = {}
+            for row in {*shown, *order[:m]}:
+                is_random, is_both = row in order[:m] and row not in shown, row in order[:m] and row in suspects
+                label = "b" if wrong[row] else "a"
+                decided[row] = Decision(
+                    str(row), "a", "other" if wrong[row] else "keep", label, is_random, 1, 0.1, "", is_both
+                )
+            about = _about(order[:m], decided, draws, 0.05)
+            found[looked_at].append(about - sum(wrong[row] for row in range(n) if row not in decided))
+    for errors in found.values():
+        assert abs(np.mean(errors)) < 12
 
 
 def test_a_row_that_was_drawn_and_is_a_suspect_counts_as_both_wherever_it_came_first(first, frame, right):

@@ -65,6 +65,21 @@ def test_a_quarter_of_the_rows_is_held_out_at_random(fit, held_out):
     assert fit.left_out == ["empty"] and fit.n_missing == {"one": 0, "two": 30, "kind": 0}
 
 
+def test_a_column_that_names_the_rows_is_left_out_and_said_to_be(fit, noisy):
+    """The model is that of the table without it, and asks for no such column of new rows."""
+    named = run(noisy.assign(claim=[f"C-{row}" for row in range(300)]), PLAN)
+    assert named.model.columns.kinds == fit.model.columns.kinds and "claim" in named.listing.cells
+    np.testing.assert_array_equal(named.judgement.wrong, fit.judgement.wrong)
+    assert summary(named)["reading"]["left_out"] == {"claim": "different in every row", "empty": "no value"}
+    (note,) = (note for note in named.notes if "claim" in note)
+    assert note.startswith(
+        "Column `claim` was left out, since it is different in every row. If it names the rows, pass"
+    )
+    assert "claim (different in every row)" in page(named, "t.csv", "m").decode()
+    kept = run(noisy.assign(claim=[f"C-{row}" for row in range(300)]), replace(PLAN, category=("claim",)))
+    assert kept.model.columns.kinds["claim"] == "category"
+
+
 def test_the_measured_model_is_that_of_the_other_rows(fit, noisy, held_out):
     train = np.setdiff1d(np.arange(300), held_out)
     imputer = fit.measured.pipeline[0].named_transformers_["numbers"][0]

@@ -9,12 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce._rounding import percent_down, percent_up
+from mgce.desk.review.draws import share_range
 from mgce.desk.tables import report as fit_report
 from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, NAMED
 from mgce.desk.tables.class_report import class_sections
 from mgce.desk.tables.fit import FitPlan, run
-from mgce.desk.tables.suspects_report import FEW_LOOKS, next_steps, suspect_cells, when_to_stop, worst_rows
+from mgce.desk.tables.suspects_report import (
+    FEW_LOOKS,
+    checked_sentences,
+    next_steps,
+    suspect_cells,
+    when_to_stop,
+    worst_rows,
+)
+from mgce.labels.share import ASSUMPTION
 from mgce.risk import Bounds
 from web_pages import Page, check_phone, check_structure
 
@@ -180,22 +190,39 @@ def test_what_to_do_next_has_the_options_of_the_fit(fit):
     assert words[11:] == ["--checked", "d.csv,out/m.decisions.csv", "--mended", "out/m.mended.csv"]
 
 
-def test_rows_drawn_at_random_say_how_many_wrong_labels_are_left(fit):
-    """Right labels tell more than the model, whose estimate is often too low."""
+def test_after_a_review_one_estimate_and_one_bound_say_what_is_left_and_where_they_are_from(fit):
     review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05)
-    review = replace(review, before=0.1, wrong=3, about=8.4)
-    second = fit_report.in_short(replace(fit, findings=review), next_steps(fit, "t.csv", "t.mgce"))[1]
-    assert second.startswith("Wrong labels: 10 found and mended so far. 0 to ")
-    found = "Rows drawn at random: 3 of 30 (10.0%) were wrong, dropped or skipped; about 8 wrong labels"
-    assert second.endswith(f"{found} are left, by those that were no suspects. {FEW_LOOKS}")
-    many = fit_report.wrong_labels(replace(fit, findings=replace(review, about=190.0)))
-    most, about = re.search(r"0 to (\d+) of.*; about (\d+) wrong", many).groups()
-    assert most == about  # a few rows drawn at random may suggest more than the model leaves possible
-    nobody = replace(review, before=None, about=None, drawn=0)
-    assert (
-        "A rough estimate is "
-        in fit_report.in_short(replace(fit, findings=nobody), next_steps(fit, "t.csv", "t.mgce"))[1]
+    review = replace(review, wrong=3, about=8.4)
+
+    def said(**changes):
+        return fit_report.wrong_labels(replace(fit, findings=replace(review, **changes)))
+
+    by_model = math.floor(fit.share.upper * fit.share.n)
+    begins = "Wrong labels: 10 found and mended so far. About 8 of the "
+    bound = f"{fit.share.n} may be left, at most {by_model} ({percent_up(fit.share.upper)}). "
+    source = f"The estimate is by the 30 rows drawn at random, the bound by the model, if {ASSUMPTION}. {FEW_LOOKS}"
+    assert said() == said(left=0.9) == begins + bound + source
+    least = fit.share.upper / 2
+    by_rows = f"{begins}{len(fit.row_names)} may be left, at most {math.floor(least * len(fit.row_names))} ("
+    assert said(left=least).startswith(by_rows) and ASSUMPTION not in said(left=least)
+    assert "Both are by the 30 rows drawn at random, with confidence 0.95, if the decisions are right." in said(
+        left=least
     )
+    # A few rows drawn at random may suggest more than the bound leaves possible.
+    assert f"About {by_model} of the" in said(about=190.0)
+    assert "A rough estimate is " in said(about=None, drawn=0) and "0 to " in said(about=None, drawn=0)
+    assert all(text.count("%") == 1 for text in (said(), said(left=least)))
+
+
+def test_the_range_that_was_promised_is_named_after_a_review(fit):
+    """Before it, the output says how narrow the share would be known; of so few rows a share is rough."""
+    review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05, wrong=3)
+    told = " ".join(checked_sentences(replace(fit, findings=review)))
+    lower, upper = share_range(3, 30)
+    assert "Of the rows drawn at random, 3 of 30 (roughly 10%) were wrong, dropped or skipped." in told
+    assert f"so were {percent_down(lower)} to {percent_up(upper)} of all labels before the review" in told
+    for without in (replace(review, drawn=0), replace(review, note="no independent draws")):
+        assert "drawn at random" not in " ".join(checked_sentences(replace(fit, findings=without)))
 
 
 def test_the_reader_is_told_when_to_stop_reviewing(fit):

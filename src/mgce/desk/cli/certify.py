@@ -17,7 +17,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from mgce._files import write_files
-from mgce._rounding import confidence_text, percent_up
+from mgce._rounding import confidence_text, percent_up, share_text
 from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import Given, column_of
@@ -54,7 +54,13 @@ class Claim:
         Path | None,
         typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
     ] = None
-    bounds: Annotated[str | None, typer.Option(help="argmax, randomized, or both separated by a comma [both].")] = None
+    bounds: Annotated[
+        str,
+        typer.Option(
+            help="argmax: on the most probable class. randomized: on a class drawn by the predicted probabilities. "
+            "Both, with a comma between, are wider."
+        ),
+    ] = "argmax"
     delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05
 
     def options(self, classes: list[str], form: TextFormat) -> dict[str, Any]:
@@ -62,7 +68,7 @@ class Claim:
         rate = parse_rate(self.noise_rate)
         options: dict[str, Any] = {
             "delta": self.delta,
-            "bounds": None if self.bounds is None else parse_names(self.bounds),
+            "bounds": parse_names(self.bounds),
         }
         if rate != 0 or self.noise_type != "symmetric":
             options |= {"noise_rate": rate, "noise_type": self.noise_type}
@@ -171,15 +177,16 @@ def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64],
     """Say how often the model agrees with the labels, or is right on looked-up rows, and how many labels were wrong."""
     guess = predictions.probs.argmax(1)
     if checked is None:
-        n, right = len(guess), np.count_nonzero(guess == predictions.target)
-        return f"The model agrees with {right:,} of {n:,} given labels ({right / n:.1%})."
+        n, right = len(guess), int(np.count_nonzero(guess == predictions.target))
+        return f"The model agrees with {share_text(right, n, 'given labels')}."
     rows, labels = checked
     n, known = len(rows), labels != UNSEEN
-    right = np.count_nonzero(guess[rows] == labels)
-    wrong, none = np.count_nonzero((predictions.target[rows] != labels) & known), n - int(np.count_nonzero(known))
+    right = int(np.count_nonzero(guess[rows] == labels))
+    wrong = int(np.count_nonzero((predictions.target[rows] != labels) & known))
+    none = n - int(np.count_nonzero(known))
     return (
-        f"The model is right on {right:,} of {n:,} rows that were looked up ({right / n:.1%}). Of their given labels, "
-        f"{wrong:,} were wrong ({wrong / n:.1%}).{without_label(none)}"
+        f"The model is right on {share_text(right, n, 'rows that were looked up')}. Of their given labels, "
+        f"{share_text(wrong, n)} were wrong.{without_label(none)}"
     )
 
 
@@ -244,12 +251,11 @@ def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:
         what = f"If labels are wrong as stated, whatever the row: {what.lower()}"
     title = f"{what} in at most, by {by}; all bounds hold at once with confidence {confidence_text(1 - delta)}"
     grid = Grid(title=title, box=box.SIMPLE_HEAD, padding=0, pad_edge=False)
-    for name in (by, "rows", "most probable class", "class drawn"):
+    columns = {"most probable class": "argmax_error", "class drawn": "randomized_error"}
+    shown = {name: error for name, error in columns.items() if any(getattr(p.assumed, error) for p in parts.values())}
+    for name in (by, "rows", *shown):
         grid.add_column(name, justify="left" if name == by else "right")
     for name, part in parts.items():
-        errors = (
-            "" if error is None else percent_up(error)
-            for error in (part.assumed.argmax_error, part.assumed.randomized_error)
-        )
-        grid.add_row(name, f"{part.n:,}", *errors)
+        errors = (getattr(part.assumed, error) for error in shown.values())
+        grid.add_row(name, f"{part.n:,}", *("" if error is None else percent_up(error) for error in errors))
     return grid

@@ -12,6 +12,7 @@ import typer
 
 from mgce._validation import check_count, check_device, expected
 from mgce.desk.cli.embedded import embed_with_progress, files_of, files_of_encoder, loaded_encoder
+from mgce.desk.cli.main import STARTED
 from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, grouped, use_threads
 from mgce.desk.cli.terminal import Terminal
@@ -88,13 +89,12 @@ def embed(
     if not len(inputs):
         raise ValueError(expected("shard", "of no more parts than there are rows", form.shard))
     console = Terminal(quiet=quiet)
-    start = monotonic()
     loaded = loaded_encoder(encoder, inputs.kind, device=network.device, half=network.half)
     made = embed_with_progress(console, loaded, inputs, out, batch=network.batch, half=network.half)
     names = read_features(out).names
     lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())
     console.print_notes([*inputs.notes, *notes])
-    took = f"Took {monotonic() - start:.0f} s." if made else "They were there already."
+    took = f"Took {monotonic() - STARTED:.0f} s." if made else "They were there already."
     console.print(
         f"{len(inputs) - len(lost):,} {inputs.kind} by {loaded.card.name}, weights {loaded.card.checksum[:SHOWN]}: "
         f"{loaded.card.width:,} features each are in {out}. {took}"

@@ -28,6 +28,7 @@ from mgce.desk.cli.embedded import (
 )
 from mgce.desk.cli.fit_files import FitFiles, Origin
 from mgce.desk.cli.fit_options import Given, Labels, Large, Settings, Written
+from mgce.desk.cli.main import STARTED
 from mgce.desk.cli.outputs import terminal, write_json
 from mgce.desk.cli.shared_options import Form, grouped, typed
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
@@ -51,6 +52,8 @@ from mgce.desk.tables.suspects_report import (
     suspect_cells,
     suspect_head,
 )
+
+NAMED_FILES = " (the page of the first saves the decisions; NEW stands for new rows)"
 
 
 def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], notes: Sequence[str]) -> None:
@@ -76,7 +79,7 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
     rows = result.judgement.suspects(WORST)
     if rows.size:
         console.print(_suspects_grid(result, rows))
-    console.print_steps([*steps.values()])
+    console.print_steps([*steps.values()], " (the page of the first saves the decisions; NEW stands for new rows)")
 
 
 def _suspects_grid(result: TableFit, rows: NDArray[np.int64]) -> Grid:
@@ -126,7 +129,6 @@ def fit(
     written.check(reviewed)
     decided = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
     console = terminal(written.json_file, written.quiet)
-    start = monotonic()
     parts, n = large.n_chunks(table, plan, several=several is not None)
     source, labelled = None, None
     with ExitStack() as stack:
@@ -154,7 +156,7 @@ def fit(
     facts = {"headline": report.headline(result), "table": table.name, "files": [*contents]}
     write_json(written.json_file, {**facts, **summary(result, marked)})
     print_fit(console, result, steps, marked)
-    console.print(f"Took {monotonic() - start:.0f} s. {files}")
+    console.print(f"Took {monotonic() - STARTED:.0f} s. {files}")
     return result  # to other commands that run this one; the command line leaves it
 
 

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from time import monotonic
 from types import FrameType
 
 from mgce._files import NO_ROOM
 
+STARTED = monotonic()  # when the process began, but for the time that Python takes to start
 INTERRUPTED = 130  # the exit code: 128 + the number of SIGINT
 
 

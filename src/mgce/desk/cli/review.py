@@ -103,7 +103,9 @@ def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
     suspects = min(most, len(open_suspects(every)))
     drawn = min(random, len(open_rows))
     both = suspects + drawn - n
-    said = f"{suspects:,} suspects and {drawn:,} drawn at random" + (f", {both:,} of them suspects too" if both else "")
+    said = f"{suspects:,} suspects, whose label is not the likeliest, and {drawn:,} drawn at random" + (
+        f", {both:,} of them suspects too" if both else ""
+    )
     said += ", which are all that were not checked yet" if drawn < random else ""
     # More than the default were asked for.
     asked = most > Asked.most and suspects < min(most, len(open_rows))

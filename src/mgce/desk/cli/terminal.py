@@ -40,9 +40,14 @@ class Terminal(Console):
         self.print(renderable)
         self.width = before
 
-    def print_steps(self, commands: Sequence[str]) -> None:
-        """Print the commands to type next, if there are any, each of which is copied in one piece."""
-        for line in ["Do this next:", *(f"  {command}" for command in commands)] if commands else []:
+    def print_steps(self, commands: Sequence[str], what: str = "") -> None:
+        """Print the commands to type next, if there are any, each of which is copied in one piece.
+
+        Args:
+            commands: the commands.
+            what: what to know of the files that they name, in brackets.
+        """
+        for line in [f"Do this next{what}:", *(f"  {command}" for command in commands)] if commands else []:
             self.print(line, soft_wrap=True)
 
     def print_notes(self, notes: Iterable[str]) -> None:

@@ -13,7 +13,7 @@ from pandas.api import types
 
 from mgce._column_types import plain_column, texts
 from mgce._text import printable
-from mgce._validation import expected, listed, nearest
+from mgce._validation import NAMED, expected, listed, nearest
 from mgce.desk.columns.cells import (
     CALENDAR,
     DIGITS,
@@ -34,7 +34,7 @@ from mgce.desk.columns.cells import (
     points_between_thousands,
 )
 from mgce.desk.columns.spellings import respelt
-from mgce.desk.columns.texts import is_text
+from mgce.desk.columns.texts import MANY_ROWS, are_marks, is_text
 from mgce.desk.files.reading import row_number
 from mgce.desk.files.table_files import require_column, sheets_of
 from mgce.desk.files.vectors import Vector, matrix, with_vectors
@@ -46,8 +46,8 @@ AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted
 FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
 WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of either type
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
-# missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, else of
-# categories. One in twenty leaves room for typing errors and marks of missing values.
+# missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, or if they
+# are marks of missing values. One in twenty leaves room for typing errors.
 MAX_MISFITS = 0.05
 
 
@@ -97,7 +97,8 @@ class Columns:
 
         A column of numbers holds numbers, or true and false. A column of dates holds dates of one format with the year
         first. A column of text holds many different values of several words. Every other column holds categories. At
-        most 5 % of the values in a column of numbers or dates may be something else. Columns without any
+        most 5 % of the values in a column of numbers or dates may be something else, or more if they are a few words
+        that come again, such as marks of missing values. Columns without any
         value are left out. In a table with a column of embeddings, this column is the only feature.
 
         Args:
@@ -166,6 +167,27 @@ class Columns:
         if self.id is not None and self.id in frame.columns:
             return texts(frame[self.id]).fillna("")
         return pd.Series(range(1, len(frame) + 1), index=frame.index, name="row").astype(str)
+
+
+def names_of_rows(frame: pd.DataFrame, features: Collection[str], told: Collection[str]) -> list[str]:
+    """Return the features that are categories, a different one in every row: nothing can be learnt from them.
+
+    Args:
+        frame: the table.
+        features: the columns to learn from; one at least is left.
+        told: those whose kind was stated.
+    """
+    found = [
+        name
+        for name in features
+        if len(frame) >= MANY_ROWS
+        and name not in told
+        and not types.is_numeric_dtype(frame[name])
+        and not (frame[name].notna().any() and _is_embedding(frame[name]))
+        and texts(frame[name]).nunique() == len(frame)
+        and _kind(plain_column(frame[name]))[0] == CATEGORY
+    ]
+    return found if len(found) < len(features) else []
 
 
 def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
@@ -249,10 +271,11 @@ def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapp
         misfits = frame[name][selected[name].isna() & frame[name].notna()]
         if kind not in AS_WRITTEN and len(misfits):
             rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
+            words = [*map(repr, misfits.astype(str).value_counts().index)]
             thousands = misfits.astype(str).str.fullmatch(GROUPED).any()
             sentences.append(
-                f"Column `{name}` holds {kind}s, but something else in {rows} ({str(misfits.iloc[0])!r}, for one), "
-                "which counts as missing."
+                f"Column `{name}` holds {kind}s, but something else in {rows} ({listed(words, NAMED)}), which counts "
+                "as missing."
                 + " Numbers with thousands separators are read only where training rows have them."
                 * bool(thousands)
             )
@@ -269,13 +292,14 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
     """Infer from its values the kind of a column and the format in which it is written; None for the plain format."""
-    allowed = column.isna().sum() + MAX_MISFITS * column.notna().sum()  # NaNs after reading it as numbers or dates
+    allowed = MAX_MISFITS * column.notna().sum()
 
     def fits(kind: str, form: str) -> bool:
         values = _read(column, kind, form)
         # Codes may look like dates of these forms, but hardly like dates that tables hold.
         likely = form not in (DIGITS, MONTH, ORDINAL) or FIRST_DAY <= values.median() < END
-        return bool(likely and values.isna().sum() <= allowed)
+        misfits = column[values.isna() & column.notna()]
+        return bool(likely and (len(misfits) <= allowed or are_marks(misfits, values)))
 
     if isinstance(column.dtype, pd.CategoricalDtype):  # numbers and digits of this type are codes
         if fits(DATE, CALENDAR):

@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 
 from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
-from mgce.desk.columns.kinds import CATEGORY, NUMBER, TEXT, Columns, unlike_their_column
+from mgce.desk.columns.kinds import (
+    AS_WRITTEN,
+    CATEGORY,
+    MAX_MISFITS,
+    NUMBER,
+    TEXT,
+    Columns,
+    unlike_their_column,
+)
 from mgce.desk.columns.spellings import alike, near
 from mgce.desk.columns.texts import MANY_ROWS, unread, words_on_average
 from mgce.desk.files.reading import cells_with_line_breaks
@@ -36,6 +44,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
     return [
         *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, columns.kinds),
+        *_on_marks(frame, selected, columns),
         *_on_names(selected),
         *_on_formats(frame, selected, columns),
         *(
@@ -94,6 +103,14 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
         original = re.fullmatch(r"(.+)\.\d+", name)
         if original and original[1] in selected.columns:
             yield f"Columns `{original[1]}` and `{name}` may have had the same name in the file."
+
+
+def _on_marks(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
+    """Say how to read columns as categories where many rows hold a word that counts as missing."""
+    for name, kind in columns.kinds.items():
+        n = int((selected[name].isna() & frame[name].notna()).sum())
+        if kind not in AS_WRITTEN and n > MAX_MISFITS * frame[name].notna().sum():
+            yield f"If words in column `{name}` are values and not marks of missing ones, pass --category '{name}'."
 
 
 def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:

@@ -34,8 +34,8 @@ DECORATED = (
 # A list of numbers, also one that NumPy has shortened: [0.1 0.2 ... 0.9].
 LISTED = r"(?s:\s*(?:[\w.]+\()?\[[-+\s\d.,eE]*\d[-+\s\d.,eE]*\](?:,.*)?\)?\s*)"
 MAX_DECORATIONS = 4  # different ones in a column; names of rows, such as 12a and 13b, have more
-# Marks of missing values, such as "?" and "unknown", are few. The numbers beside them are more, unlike codes of few
-# categories that a letter may belong to.
+# Marks of missing values, such as "?" and "unknown", are few. For each there are at least so many different numbers
+# beside them, unlike codes of few categories that a letter may belong to.
 MAX_MARKS, MIN_NUMBERS = 5, 10
 
 
@@ -97,6 +97,17 @@ def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | Non
                     "one), and is taken as categories. If that stands for a missing value, leave the cell empty."
                 )
     return None
+
+
+def are_marks(words: pd.Series[Any], values: pd.Series[Any]) -> bool:
+    """Return whether the words in a column of numbers or dates are marks of missing values: few, and repeated.
+
+    Args:
+        words: the cells that are neither number nor date.
+        values: the column as numbers, with NaN for them.
+    """
+    n = words.nunique()
+    return bool(n <= MAX_MARKS and len(words) <= values.notna().sum() and values.nunique() >= MIN_NUMBERS * n)
 
 
 def _decorated(different: pd.Series[Any]) -> bool:

@@ -57,6 +57,37 @@ def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
     return Draws(number, probability)
 
 
+def share_range(wrong: int, n: int, delta: float = 0.05) -> tuple[float, float]:
+    r"""Return the range of shares of wrong labels that n rows drawn at random leave open, as the review page does.
+
+    .. math:: \Big\{p: \frac{B(w + 1/2, n - w + 1/2)}{B(1/2, 1/2)} \le \frac{p^w (1 - p)^{n - w}}{\delta}\Big\}
+
+    of w wrong ones. A bet of all shares together beats any other share by 1 to :math:`\delta`. So the range holds with
+    probability :math:`1 - \delta` whenever a person stops.
+
+    Args:
+        wrong: number of these rows whose label is wrong.
+        n: number of rows.
+        delta: probability in (0, 1) with which the range may fail.
+
+    Example:
+        >>> [round(end, 3) for end in share_range(10, 30)]
+        [0.116, 0.617]
+
+    Reference: Robbins (1970), Statistical methods related to the law of the iterated logarithm.
+    """
+    from scipy import optimize, special
+
+    log = special.betaln(wrong + 0.5, n - wrong + 0.5) - special.betaln(0.5, 0.5) + np.log(delta)
+
+    def beaten(share: float) -> float:
+        return float(log - special.xlogy(wrong, share) - special.xlogy(n - wrong, 1 - share))
+
+    lower = optimize.brentq(beaten, np.finfo(float).eps, wrong / n) if wrong else 0.0
+    upper = optimize.brentq(beaten, wrong / n, 1 - np.finfo(float).eps) if wrong < n else 1.0
+    return lower, upper
+
+
 def _merged(ours: NDArray[np.int64], others: NDArray[np.int64], of_ours: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Merge two sequences: `of_ours` states from which to take each element; once one is used up, append the other."""
     place = np.where(of_ours, of_ours.cumsum(), (~of_ours).cumsum())  # of the draw in its own sequence, from 1

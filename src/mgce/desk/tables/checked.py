@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from mgce._validation import expected
 from mgce.desk.columns.kinds import Columns
@@ -189,11 +190,6 @@ class Findings:
     wrong: int = 0
     about: float | None = None
 
-    @property
-    def left_is_useful(self) -> bool:
-        """Whether the bound on labels still wrong is below the share that was wrong before the review."""
-        return self.left is not None and self.before is not None and self.left < self.before
-
     def to_dict(self) -> dict[str, Any]:
         """Return the results of the review as plain values for JSON."""
         counts = {name: getattr(self, name) for name in ("n", "changed", "dropped", "skipped", "drawn")}
@@ -246,21 +242,28 @@ def findings(
         note="" if independent else DEPENDENT,
         before=before,
         wrong=sum(wrong),
-        about=_about(order[:drawn], decided, draws),
+        about=_about(order[:drawn], decided, draws, delta),
     )
 
 
-def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws) -> float | None:
-    """Estimate how many labels are still wrong, from the drawn rows that are no suspects.
+def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws, delta: float) -> float | None:
+    """Estimate how many labels are still wrong: as many of the rows left as of the drawn ones that are no suspects.
 
-    All suspects of a page were looked up. So those among the drawn rows say nothing of the rows that are left.
+    Once all suspects of a page were looked up, those among the drawn rows say nothing of the rows that are left. If
+    more of the drawn rows are suspects than those looked up explain, suspects are left. Then the estimate is the share
+    of wrong labels among all drawn rows, less what was found.
     """
     settled = {row: one for row, one in decided.items() if one.is_settled}
-    others = [row for row in order if row in settled and settled[row].is_random and not settled[row].is_both]
+    drawn = [row for row in order if row in settled]
+    others = [row for row in drawn if settled[row].is_random and not settled[row].is_both]
     if not others:
         return None
-    wrong = [settled[row].label != settled[row].given for row in others]
-    return float(np.average(wrong, weights=1 / draws.probability[others])) * (len(draws.number) - len(settled))
+    n, wrong = len(draws.number), {row: one.label != one.given for row, one in settled.items()}
+    suspects = sum(one.is_both or not one.is_random for one in settled.values())
+    if binom.sf(len(drawn) - len(others) - 1, len(drawn), suspects / n) < delta:
+        share = np.average([wrong[row] for row in drawn], weights=1 / draws.probability[drawn])
+        return max(0.0, float(share) * n - sum(wrong.values()))
+    return float(np.average([wrong[row] for row in others], weights=1 / draws.probability[others])) * (n - len(settled))
 
 
 def _left(

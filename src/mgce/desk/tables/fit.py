@@ -86,6 +86,7 @@ class TableFit:
     n_missing: dict[str, int]  # number of missing values of each feature
     dependence: list[Dependence]  # signs that rows depend on one another, which are among the notes too
     left_out: list[str]  # columns that are not features because no training row has a value
+    unique: Sequence[str]  # columns that are none because they name the rows; they are in `plan.drop` too
     notes: list[str]  # sentences for the user: likely mistakes in the table, and fits that did not converge
     reading: Reading | None = None  # the account of the table's file, if it was read from one
     checked: Checked | None = None  # decisions of a person on rows
@@ -149,6 +150,8 @@ def run(
     if reading is None:
         frame, reading = accounted(frame, text=[*plan.text, *plan.category])
     frame, asked = _of_one_spelling(frame.reset_index(drop=True), plan)
+    names = plan.names_of_rows(frame)
+    plan = replace(plan, drop=(*plan.drop, *names))
     checked = Checked.of(about.decisions, frame, plan) if about.decisions else None
     rows = split_rows(frame if checked is None else checked.given, plan)
     checked = checked and checked.with_copies(rows)
@@ -200,6 +203,7 @@ def run(
         n_missing={name: int(rows.selected[name].isna().sum()) for name in rows.columns.kinds},
         dependence=dependent,
         left_out=[] if rows.columns.width else _other_columns(frame, rows, plan),
+        unique=names,
         reading=reading,
         checked=checked,
         findings=found,
@@ -209,6 +213,7 @@ def run(
         notes=[
             *about.notes,
             *reading.notes,
+            *map(_on_names, names),
             *_on_the_table(frame, rows, plan, dependent),
             *learnt.warned,
             *([found.note] if found and found.note else []),
@@ -264,6 +269,14 @@ def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[s
     if not rows.columns.width or not others:
         return []
     return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
+
+
+def _on_names(name: str) -> str:
+    """Say that a column was left out because its values are different in every row."""
+    return (
+        f"Column `{name}` was left out, since it is different in every row. If it names the rows, pass --id '{name}'; "
+        f"if it is text to learn from, --text '{name}'."
+    )
 
 
 def _on_texts(rows: Rows) -> list[str]:

@@ -11,6 +11,7 @@ from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.desk.review.bounds import MORE
+from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, HEAD
 from mgce.desk.tables.class_report import annotator_section, calibration_section, class_sections, never_predicted
 from mgce.desk.tables.fit import TableFit
@@ -20,7 +21,6 @@ from mgce.desk.tables.suspects_report import (
     FEW_LOOKS,
     NO_PICTURES,
     checked_section,
-    left_wrong,
     line_cells,
     next_section,
     next_steps,
@@ -137,19 +137,13 @@ def wrong_labels(fit: TableFit) -> str:
     """Return how many labels were found wrong so far, how many may be left, and what more looks would tell."""
     share, review = fit.share, fit.findings
     so_far = "Wrong labels: " + ("" if review is None else f"{review.changed:,} found and mended so far. ")
-    if review is not None and review.left_is_useful:
-        return so_far + left_wrong(review)
+    if review is not None and review.about is not None:
+        return f"{so_far}{_left_by_random_rows(fit, review, review.about)} {FEW_LOOKS}"
     n = math.floor(share.upper * share.n)
     of = f"{share.n:,}{' labels of distinct rows' if fit.n_copies else ''} ({percent_up(share.upper)})"
     most = f"0 to {n:,} of the {of}{'' if review is None else ' may be left'}, if {ASSUMPTION}."
-    if review is not None and review.about is not None:  # of right labels, which tell more than the model does
-        found = (
-            f"{review.wrong:,} of {review.drawn:,} ({review.wrong / review.drawn:.1%}) were wrong, dropped or skipped"
-        )
-        about = f"about {min(review.about, n):,.0f} wrong labels are left, by those that were no suspects"
-        return f"{so_far}{most} Rows drawn at random: {found}; {about}. {FEW_LOOKS}"
     asked, others = fit.counts.expected
-    first = f", {asked:,.0f} of them among the first {fit.n_asked:,} suspects" if fit.n_asked else ""
+    first = f", {asked:,.0f} of them among the {fit.n_asked:,} more likely wrong than right" if fit.n_asked else ""
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     off = max(1, round(OFF * share.n))
     estimate = (
@@ -163,6 +157,27 @@ def wrong_labels(fit: TableFit) -> str:
         f"{100 * width:.0f} percentage points."
     )
     return f"{so_far}{most}{estimate}{looks if width < share.upper else ''}"
+
+
+def _left_by_random_rows(fit: TableFit, review: Findings, about: float) -> str:
+    """Return how many wrong labels are left: an estimate, and the lower of two bounds, with where both are from.
+
+    Right labels of rows drawn at random tell more than the model does, whose bound may be the lower one all the same.
+    """
+    share, rows = fit.share, f"the {review.drawn:,} rows drawn at random"
+    most, n = share.upper, share.n
+    source = f"The estimate is by {rows}, the bound by the model, if {ASSUMPTION}."
+    if review.left is not None and review.left < share.upper:
+        most, n = review.left, len(fit.row_names)
+        source = (
+            f"Both are by {rows}, with confidence {confidence_text(1 - review.delta)}, if the decisions are right. You "
+            "may check more rows and look again: the bound holds at all looks together."
+        )
+    of = f"{n:,}{' labels of distinct rows' if fit.n_copies and most == share.upper else ''}"
+    at_most = math.floor(most * n)
+    return (
+        f"About {min(about, at_most):,.0f} of the {of} may be left, at most {at_most:,} ({percent_up(most)}). {source}"
+    )
 
 
 def which_model(fit: TableFit) -> str:
@@ -214,7 +229,7 @@ def _certificate(fit: TableFit) -> str:
                 _bound(certificate.assumed.argmax_error),
             ],
             [
-                f"a class drawn from h {fails}",
+                f"a class drawn by the predicted probabilities {fails}",
                 f"{fit.quality['randomized_error']:.1%}",
                 _bound(certificate.assumed.randomized_error),
             ],
@@ -341,9 +356,9 @@ def _done(fit: TableFit, name: str, model_file: str) -> str:
         settings["rows held out"] = f"all rows of {fit.plan.holdout:.0%} of the groups in column {fit.plan.groups}"
     if fit.plan.time:
         settings["rows held out"] = f"the last rows in the order of column {fit.plan.time}"
-    left_out = [*(f"{name} (as asked)" for name in fit.plan.drop), *(f"{name} (no value)" for name in fit.left_out)]
-    if left_out:
-        settings["columns left out"] = ", ".join(left_out)
+    left_out = columns_left_out(fit)
+    if names := [*fit.plan.drop, *fit.left_out]:
+        settings["columns left out"] = ", ".join(f"{name} ({left_out[name]})" for name in names)
     if fit.reading is not None:
         settings["lines read"] = str(fit.reading)
     columns = table(

@@ -18,7 +18,7 @@ from mgce._row_order import content_order
 from mgce._text import spreadsheet_text
 from mgce._validation import NAMED, check_count, expected, expected_share, listed
 from mgce.desk.columns.copies import numbered, things_and_copies
-from mgce.desk.columns.kinds import Columns
+from mgce.desk.columns.kinds import Columns, names_of_rows
 from mgce.desk.columns.notes import held_out_together, without_label
 from mgce.desk.files.table_files import require_column
 from mgce.desk.files.tables import make_table
@@ -74,6 +74,11 @@ class Split:
         """Return the columns of a table, with their kinds, inferred from the values or set by these settings."""
         told = {"text": self.text, "category": self.category}
         return replace(Columns.of(frame, self.target, self.id, self.unlearnt, **told), apart=self.apart)
+
+    def names_of_rows(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """Return the columns of names, a different one in every row, which nothing can be learnt from."""
+        features = [name for name in frame.columns if name not in (self.target, *self.unlearnt)]
+        return tuple(names_of_rows(frame, features, (*self.text, *self.category)))
 
     @property
     def unlearnt(self) -> tuple[str, ...]:

@@ -60,7 +60,8 @@ def columns_left_out(fit: TableFit) -> dict[str, str]:
     """Return a dictionary from each column that is neither target nor feature to the reason why it was left out."""
     asked = {fit.plan.id: "names the rows", fit.plan.groups: "names groups", fit.plan.time: "orders the rows"}
     reasons = {name: reason for name, reason in asked.items() if name is not None}
-    return reasons | dict.fromkeys(fit.plan.drop, "as asked") | dict.fromkeys(fit.left_out, "no value")
+    reasons |= dict.fromkeys(fit.plan.drop, "as asked") | dict.fromkeys(fit.unique, "different in every row")
+    return reasons | dict.fromkeys(fit.left_out, "no value")
 
 
 def _share(fit: TableFit) -> dict[str, Any]:

@@ -10,15 +10,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from mgce._rounding import confidence_text, percent_up
+from mgce._rounding import confidence_text, percent_down, percent_up, share_text
 from mgce._text import html_text
 from mgce.desk.files.table_files import is_table
 from mgce.desk.pages.web_page import bullets, commands, figure, image, paragraph, shelf, table
 from mgce.desk.review.bounds import MORE, without_label
 from mgce.desk.review.decision_file import saved_as
-from mgce.desk.review.draws import HELD_OUT
+from mgce.desk.review.draws import HELD_OUT, share_range
 from mgce.desk.review.suspect_file import PICTURE
-from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.listing import probability_text
 from mgce.risk.looks import foretold_widths
@@ -173,7 +172,7 @@ def right_on_checked(fit: TableFit) -> str:
     error = found.error
     right = error.n - error.errors
     measured = (
-        f"The model is right on {right:,} of {error.n:,} checked rows ({right / error.n:.1%}): of the "
+        f"The model is right on {share_text(right, error.n, 'checked rows')}: of the "
         f"{max(error.n, found.drawn):,} drawn at random, those that it had not seen.{without_label(error.unsettled)}"
     )
     if error.upper >= 1:
@@ -181,16 +180,6 @@ def right_on_checked(fit: TableFit) -> str:
     return (
         f"{measured} With confidence {confidence_text(1 - error.delta)}, it is wrong on at most "
         f"{percent_up(error.upper)} of rows drawn like these, if the decisions are right."
-    )
-
-
-def left_wrong(review: Findings) -> str:
-    """Return sentences on the bound on labels that are still wrong."""
-    assert review.left is not None
-    return (
-        f"With confidence {confidence_text(1 - review.delta)}, at most {percent_up(review.left)} of the labels in the "
-        "mended table are still wrong, if the decisions are right. You may check more rows and look again: this bound "
-        f"holds at all looks together. {FEW_LOOKS}"
     )
 
 
@@ -205,6 +194,13 @@ def checked_sentences(fit: TableFit) -> list[str]:
         f"{found.n:,} rows were checked: {found.changed:,} with a label mended, {found.dropped:,} dropped, "
         f"{found.skipped:,} skipped.{gone}{kept}"
     ]
+    if found.drawn and not found.note:
+        lower, upper = share_range(found.wrong, found.drawn, found.delta)
+        sentences.append(
+            f"Of the rows drawn at random, {share_text(found.wrong, found.drawn)} were wrong, dropped or "
+            f"skipped. With confidence {confidence_text(1 - found.delta)}, so were {percent_down(lower)} to "
+            f"{percent_up(upper)} of all labels before the review, if the decisions are right."
+        )
     if found.error is not None:
         sentences.append("If you decide on more rows and fit again, the new model has a bound of its own.")
     return sentences
