@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
 from mgce._column_types import cells_of, frame_of
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected
+from mgce._validation import check_count, expected, listed
 from mgce.labels.annotators import Annotations, Annotator, AnnotatorModel, annotator_model, annotator_table
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.labels.independence import Independence, independence, shared_evidence
@@ -250,11 +250,11 @@ def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
     notes = []
     without = [one.name for one in table if not one.n_labels]
     if without:
-        notes.append(f"Left out, without a label: {_listed(without)}.")
+        notes.append(f"Left out, without a label: {listed(without, 5)}.")
     few = [one.name for one in table if 0 < one.n_labels < FEW_LABELS]
     if few:
         notes.append(
-            f"Fewer than {FEW_LABELS} labels, so that the others mostly decide what is expected: {_listed(few)}."
+            f"Fewer than {FEW_LABELS} labels, so that the others mostly decide what is expected: {listed(few, 5)}."
         )
     if len(table) - len(without) == 1:
         notes.append("There is one annotator only: nothing can be compared but labels and the classifier.")
@@ -274,8 +274,3 @@ def _notes(table: Sequence[Annotator], matrix: IntArray) -> list[str]:
         )
         notes.append(f"{rows} the prediction.")
     return notes
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

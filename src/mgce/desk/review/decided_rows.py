@@ -55,14 +55,13 @@ def check_decided(
     raise ValueError(printable(f"{what}{WRITTEN_ANEW if alike else ''}{remedy}"))
 
 
-def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: str, option: str = "checked") -> None:
+def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: str) -> None:
     """Raise an error if the label of a decision is none of the classes.
 
     Args:
         decisions: the decisions.
         classes: the classes.
         place: where the classes are from, for the error.
-        option: the name of the option that took the decisions, for the error.
 
     Raises:
         ValueError: if a label is no class.
@@ -71,7 +70,7 @@ def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: 
     for one in decisions:
         if one.label and one.label not in known:
             what = f"decisions for the {len(known)} classes of {place} ({listed(list(known))})"
-            got = expected(option, what, f"{one.label} for row {one.name}")
+            got = expected("checked", what, f"{one.label} for row {one.name}")
             raise ValueError(got + nearest(one.label, known))
 
 
