@@ -186,10 +186,7 @@ def loop_rows(names: Sequence[str]) -> list[str]:
 
 def whole_trainings() -> float:
     """Return how many whole trainings `choose_recipe` costs."""
-    results = of_loops()
-    trials = [trial for column in results.columns for one in results.choices(column) for trial in one.trials.values()]
-    epochs = len(next(iter(results.records.values()))["kept_epochs"])
-    return sum(trial.epochs for trial in trials) / epochs / len(results.columns) / len(results.seeds)
+    return of_loops().cost()
 
 
 def leads_over_gce() -> list[float]:
