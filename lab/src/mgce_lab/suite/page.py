@@ -35,7 +35,7 @@ MODELS = {
 }
 MEASURES = {"accuracy": ".1f", "balanced": ".1f", "log_loss": ".3f", "ece": ".1f"}
 DRAWS = 10_000  # of tables, for an interval: its ends then move by less than the digits shown
-WORST = 5  # tables that are named
+WORST = 3  # tables that are named
 SIZES = (300, 1000, 5000)  # training rows of a list of tables
 BESIDE = (("models", "accuracy"), ("precision", None))  # of a cell, with the measure
 EVERY_SAYS = (
