@@ -53,13 +53,13 @@ def percent_down(share: float) -> str:
 
 
 def share_text(part: int, n: int, what: str = "") -> str:
-    """Format a count and its share of n; of few, the share is rough and has no decimals.
+    """Format a count and its share of n; of few, the share is rough and has no decimals, and none or all have none.
 
-    >>> share_text(21, 28), share_text(257, 269, "rows")
-    ('21 of 28 (roughly 75%)', '257 of 269 rows (95.5%)')
+    >>> share_text(21, 28), share_text(28, 28), share_text(257, 269, "rows")
+    ('21 of 28 (roughly 75%)', '28 of 28', '257 of 269 rows (95.5%)')
     """
-    share = f"roughly {part / n:.0%}" if n < FEW else f"{part / n:.1%}"
-    return f"{part:,} of {n:,}{f' {what}' if what else ''} ({share})"
+    share = f" (roughly {part / n:.0%})" if 0 < part < n else ""
+    return f"{part:,} of {n:,}{f' {what}' if what else ''}{share if n < FEW else f' ({part / n:.1%})'}"
 
 
 def confidence_text(confidence: float) -> str:

@@ -212,6 +212,8 @@ def test_after_a_review_one_estimate_and_one_bound_say_what_is_left_and_where_th
     assert f"About {by_model} of the" in said(about=190.0)
     assert "A rough estimate is " in said(about=None, drawn=0) and "0 to " in said(about=None, drawn=0)
     assert all(text.count("%") == 1 for text in (said(), said(left=least)))
+    reviewed = replace(fit, findings=review)
+    assert "expects" in when_to_stop(fit) and "expects" not in when_to_stop(reviewed)  # that is another estimate
 
 
 def test_the_range_that_was_promised_is_named_after_a_review(fit):

@@ -66,7 +66,7 @@ th { font-weight: 600; }
 tbody th { font-weight: 400; }
 @media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; }
   tbody td:not(.number), tbody th { overflow-wrap: anywhere; }
-  tbody td:not(.number) { min-width: 4.5rem; } }
+  tbody td:not(.number) { min-width: 6rem; } }
 .number { text-align: right; white-space: nowrap; }
 thead .number { white-space: normal; }
 img { display: block; max-width: 100%; height: auto; margin: 1rem 0; background: #fff; }

@@ -178,8 +178,8 @@
     const judged = because("suspect").filter(settled), drawn = because("random").sort((a, b) => draw(a) - draw(b));
     const gap = drawn.findIndex((i) => !(i in state.decisions)), counted = gap < 0 ? drawn : drawn.slice(0, gap);
     const m = counted.length, w = counted.filter(isWrong).length;
-    const percent = (share) => `${(100 * share).toFixed(1)}%`, rough = (share) => `roughly ${(100 * share).toFixed(0)}%`;  // of few rows
-    const of = (part, n) => `${part} of ${n}${n ? ` (${(n < 100 ? rough : percent)(part / n)})` : ""}`;
+    const percent = (share) => `${(100 * share).toFixed(1)}%`, rough = (part, n) => part && part < n ? ` (roughly ${(100 * part / n).toFixed(0)}%)` : "";
+    const of = (part, n) => `${part} of ${n}${n < 100 ? rough(part, n) : ` (${percent(part / n)})`}`;  // of few rows no decimals
     let said = `Suspects: ${of(judged.filter(isWrong).length, judged.length)} were wrong.`;
     if (m) {
       const [lower, upper] = range(w, m);

@@ -130,7 +130,9 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 def when_to_stop(fit: TableFit) -> str:
     """Return sentences on how many suspects are worth a look, which promise nothing of the other labels."""
     n, (asked, others) = fit.n_asked, fit.counts.expected
-    bounds = "`mgce clean` bounds the share of labels that are still wrong."
+    bounds = "mgce clean bounds the share of labels that are still wrong."
+    if fit.findings is not None and fit.findings.about is not None:  # how many are left is said above
+        return f"Look at the first rows before you change many; {bounds}"
     if not n:
         return (
             f"No label is more likely wrong than right, by an estimate that expects {others:.0f} of them to be wrong. "
