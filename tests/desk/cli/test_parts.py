@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from mgce.desk.review.decision_file import HEAD
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.streams import chunks
 from mgce.desk.streams import fit as streams
@@ -55,6 +56,17 @@ def test_a_table_in_chunks_goes_through_all_commands(mgce, tmp_path, parts):
 
     code, output, errors = mgce("review", "table.suspects.csv")
     assert code == 0, errors
+    # Suspects of other chunks than the first were not drawn; a person decides on them all the same.
+    decided = [one for one in listed if not one.draw_probability][:5]
+    assert len(decided) == 5
+    rows = [
+        [one.key, one.name, "", one.given, "keep", one.given, why, one.draw, "0.0"]
+        for one, why in zip(decided, ["suspect", "random"] * 3, strict=False)
+    ]
+    pd.DataFrame(rows, columns=HEAD[:9]).to_csv(tmp_path / "table.decisions.csv", index=False)
+    code, output, errors = mgce("clean", "table.suspects", "--at-most", "0.2", "--checked", "table.decisions.csv")
+    assert code == 0, errors
+    (tmp_path / "table.decisions.csv").unlink()
     code, output, errors = mgce("clean", "table.suspects", "--at-most", "0.2")
     assert code == 0, errors
     assert "table-to-check.suspects.csv" in output

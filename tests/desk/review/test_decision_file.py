@@ -49,9 +49,9 @@ def test_of_several_files_the_last_decision_counts(tmp_path):
         ("ra,x,2,yes,keep,yes,random,first,0.01", "a whole number from 1 in the column draw, but got 'first in"),
         ("ra,x,2,yes,keep,yes,random,1.5,0.01", "a whole number from 1 in the column draw, but got '1.5 in"),
         ("ra,x,2,yes,keep,yes,random,0,0.01", "a whole number from 1 in the column draw, but got '0 in"),
-        ("ra,x,2,yes,keep,yes,random,1,0", "a number in (0, 1] in the column draw_probability, but got '0 in"),
-        ("ra,x,2,yes,keep,yes,random,1,nan", "a number in (0, 1] in the column draw_probability, but got 'nan in"),
-        ("ra,x,2,yes,keep,yes,random,1,2", "a number in (0, 1] in the column draw_probability, but got '2 in"),
+        ("ra,x,2,yes,keep,yes,random,1,-1", "a number in [0, 1] in the column draw_probability, but got '-1 in"),
+        ("ra,x,2,yes,keep,yes,random,1,nan", "a number in [0, 1] in the column draw_probability, but got 'nan in"),
+        ("ra,x,2,yes,keep,yes,random,1,2", "a number in [0, 1] in the column draw_probability, but got '2 in"),
     ],
 )
 def test_what_a_column_may_not_hold_is_refused_with_its_row(tmp_path, row, sentence):

@@ -68,7 +68,7 @@ def test_a_file_is_read_also_after_a_spreadsheet_has_saved_it(tmp_path):
         ),
         (
             HEAD + ROWS.replace(",0.25,", ",nan,"),
-            "a number in (0, 1] in the column draw_probability, but got 'nan in line 2",
+            "a number in [0, 1] in the column draw_probability, but got 'nan in line 2",
         ),
     ],
 )

@@ -108,8 +108,9 @@ def _decision(row: list[str], head: list[str], place: str) -> Decision:
     shown_as = one_of(cell, "shown_as", SHOWN_AS, "checked", place)
     drawn, probability = None, 0.0
     if cell["draw"]:
-        drawn = count_in(cell, "draw", "checked", place)
-        probability = probability_in(cell, "draw_probability", "checked", place, positive=True)
+        number = count_in(cell, "draw", "checked", place)
+        probability = probability_in(cell, "draw_probability", "checked", place)
+        drawn = number if probability else None  # most rows of a table in chunks are in no random order
     why = shown_as.startswith(RANDOM), drawn, probability, cell["row"], BOTH in shown_as
     return Decision(cell["key"], given, decision, label, *why)
 

@@ -69,11 +69,11 @@ def count_in(cells: Mapping[str, str], column: str, name: str, place: str) -> in
     return int(value)
 
 
-def probability_in(cells: Mapping[str, str], column: str, name: str, place: str, *, positive: bool = False) -> float:
+def probability_in(cells: Mapping[str, str], column: str, name: str, place: str) -> float:
     """Return a cell that holds a probability, with the arguments and errors of :func:`one_of`."""
     value = _number(cells[column])
-    if not (0 <= value <= 1) or (positive and not value):
-        raise _misfit(cells, column, f"a number in {'(' if positive else '['}0, 1]", name, place)
+    if not 0 <= value <= 1:
+        raise _misfit(cells, column, "a number in [0, 1]", name, place)
     return value
 
 

@@ -247,7 +247,7 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
         is_checked=checked not in ("", SKIP),
         is_dropped=checked == DROP,
         draw=count_in(cell, "draw", "suspects", where),
-        draw_probability=probability_in(cell, "draw_probability", "suspects", where, positive=True),
+        draw_probability=probability_in(cell, "draw_probability", "suspects", where),
         cells=((_table_name(head[NAME]), row[NAME]), *((_table_name(name), value) for name, value in content)),
         label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
         **opinion,
