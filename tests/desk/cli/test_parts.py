@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -54,7 +55,10 @@ def test_a_table_in_chunks_goes_through_all_commands(mgce, tmp_path, parts):
     doubts = [one.p_wrong for one in listed]
     assert doubts == sorted(doubts, reverse=True)
 
-    code, output, errors = mgce("review", "table.suspects.csv")
+    drawn = sum(one.draw_probability > 0 for one in listed)
+    code, output, errors = mgce("review", "table.suspects.csv", "--random", str(drawn + 1))
+    assert code == 2 and f"`random` to be at most {drawn}, the rows left that were drawn at random" in errors
+    code, output, errors = mgce("review", "table.suspects.csv", "--random", str(drawn))
     assert code == 0, errors
     # Suspects of other chunks than the first were not drawn; a person decides on them all the same.
     decided = [one for one in listed if not one.draw_probability][:5]
@@ -70,6 +74,8 @@ def test_a_table_in_chunks_goes_through_all_commands(mgce, tmp_path, parts):
     code, output, errors = mgce("clean", "table.suspects", "--at-most", "0.2")
     assert code == 0, errors
     assert "table-to-check.suspects.csv" in output
+    code, output, errors = mgce(*re.findall(r"mgce (review .*)", output)[0].split(), "--out", "rows.html")
+    assert code == 0, errors
 
     code, output, errors = mgce("predict", "table.mgce", "table", "--keep-columns")
     assert code == 0, errors

@@ -77,7 +77,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     # The first figure is against right labels, and the same in terminal, page and JSON; given labels come below.
     document, page = json.loads((tmp_path / "found.json").read_text()), (tmp_path / "second.html").read_text()
     error = document["checked"]["error"]
-    first = f"The model is right on {error['n'] - error['errors']} of {error['n']} checked rows ("
+    first = f"The model is right on {error['n'] - error['errors']} of {error['n']} checked rows"
     assert words.startswith(first) and document["headline"].startswith(first) and first in page
     assert page.index(first) < page.index("the model agrees with the label given before the review")
     assert words.index("agrees with the label given before the review") < words.index("70 rows were checked")

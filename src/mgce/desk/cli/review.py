@@ -71,6 +71,7 @@ def review(
     every = read_suspects(suspects)
     for option, column in (("image", asked.image), ("text", asked.text)):
         check_column(option, column, every)
+    _check_drawn(every, asked.random)
     shown = chosen(every, asked.most, asked.random)
     if not shown:
         raise ValueError(expected("suspects", "a file with rows to review", "none that is not checked yet"))
@@ -95,6 +96,17 @@ def review(
         f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
         f"{decisions}.{old if kept else ''} {ON_LOOKS}"
     )
+
+
+def _check_drawn(every: Sequence[Suspect], random: int) -> None:
+    """Raise an error if a page would show rows as drawn at random that were not: of a table in chunks, few were drawn.
+
+    A file of rows to check, none of which is left out, may have further rows.
+    """
+    left = [one for one in every if not one.is_checked]
+    drawn = sum(one.draw_probability > 0 for one in left)
+    if any(one.draw_probability for one in every) and drawn < random < len(left):
+        raise ValueError(expected("random", f"at most {drawn:,}, the rows left that were drawn at random", random))
 
 
 def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
