@@ -164,8 +164,9 @@ def test_the_mended_table_has_the_name_of_its_column_of_labels_and_may_be_an_exc
     assert mgce(*options, "--checked", "1.csv")[0] == 0
     (second,) = tmp_path.glob("t-to-check-after-*.suspects.csv")
     decide(tmp_path, right, "2.csv", second.name.removesuffix(".suspects.csv"))
-    code, _, errors = mgce(*options, "--checked", "1.csv,2.csv")
+    code, said, errors = mgce(*options, "--checked", "1.csv,2.csv")
     assert code == 0, errors
+    assert "m.xlsx is made from the file of suspects: it has no sheets, formats or formulas" in " ".join(said.split())
     mended = pd.read_excel(tmp_path / "m.xlsx", dtype=object)
     assert mended.columns.tolist() == ["name", "x", "zip", "Team label"] and len(mended) == N
     assert set(mended["x"]) == {"=1+1"} and set(mended["zip"]) == {"007"}

@@ -150,6 +150,13 @@ def test_a_sheet_with_labels_comes_before_one_with_other_wanted_columns(tmp_path
     assert reading.sheet == "B"
 
 
+def test_a_column_of_labels_that_no_sheet_has_is_not_said_to_be_found(tmp_path):
+    excel(tmp_path / "t.xlsx", {"A": [["n"], [1]], "B": [["id", "y"], [1, "u"]]})
+    for text, why in ((["id", "Y"], "the only one with most of the wanted columns"), (["id"], "the only one with ")):
+        _, reading = read_accounted(tmp_path / "t.xlsx", "table", text=text, classes=["Y"])
+        assert reading.sheet == "B" and f"was read, {why}" in reading.notes[0] and "'Y'" not in reading.notes[0]
+
+
 def test_of_sheets_that_are_not_read_the_first_rows_alone_are_looked_at(tmp_path):
     many = [["y"], *([f"c{i}"] for i in range(200))]
     excel(tmp_path / "t.xlsx", {"A": [["n"], *([i] for i in range(200))], "B": many})

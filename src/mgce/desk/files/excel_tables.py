@@ -302,7 +302,9 @@ def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
         found = {name: _wanted_names(book.sheet(name, FirstCells), asked) for name in book.sheets}
         best = max(found.values())
         title, *also = (name for name in found if found[name] == best)
-        one = next((each for each in map(list, (asked.classes, asked.names.wanted)) if len(each) == 1), None)
+        # Of labels, unless another wanted column alone was found.
+        may = [asked.names.wanted] if best[1] and not best[0] else [asked.classes, asked.names.wanted]
+        one = next((each for each in map(list, may) if len(each) == 1), None)
         names = f"the column {one[0]!r}" if one else "most of the wanted columns"
         if best == (0, 0):
             why = f", since no sheet has {names}"
