@@ -108,8 +108,9 @@ def _on_names(selected: pd.DataFrame) -> Iterator[str]:
 def _on_marks(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
     """Say how to read columns as categories where many rows hold a word that counts as missing."""
     for name, kind in columns.kinds.items():
-        n = int((selected[name].isna() & frame[name].notna()).sum())
-        if kind not in AS_WRITTEN and n > MAX_MISFITS * frame[name].notna().sum():
+        cells = frame[name][selected[name].isna() & frame[name].notna()]
+        words = kind not in AS_WRITTEN and cells.astype(str).str.contains(r"[^\W\d_]").any()
+        if words and len(cells) > MAX_MISFITS * frame[name].notna().sum():
             yield f"If words in column `{name}` are values and not marks of missing ones, pass --category '{name}'."
 
 
