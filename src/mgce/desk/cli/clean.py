@@ -103,7 +103,7 @@ def clean(
             f"{_rows(len(read) - len(labels))} dropped and left out.{_on_skipped(skipped)} This assumes that the "
             "decisions are right, and that the file of suspects was made before them."
         )
-        if table.suffix == ".xlsx":
+        if table.suffix.lower() == ".xlsx":
             said += f" {table} is made from the file of suspects: it has no sheets, formats or formulas of yours."
     write_json(json_file, document)
     console = terminal(json_file, quiet)
