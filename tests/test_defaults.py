@@ -31,7 +31,7 @@ def test_no_signature_writes_a_default_of_beta():
 
 
 @pytest.mark.parametrize(
-    "takes_beta", [functional.mgce_loss, MGCELoss, estimators.MGCEClassifier, estimators.MGCEMLPClassifier]
+    "takes_beta", [functional.mgce_loss, MGCELoss, estimators.MGCEClassifier, estimators.MGCEForestClassifier]
 )
 def test_the_default_is_the_papers(takes_beta):
     assert inspect.signature(takes_beta).parameters["beta"].default == DEFAULT_BETA == 1.4

@@ -26,7 +26,6 @@ ROOMS = {
         "labels",
         "risk loop",
         "sets",
-        "training",
         "estimators",
         "integrations",
         "desk",
@@ -107,7 +106,7 @@ ROOMS = {
     "mgce.desk.review": ("keys draws rows_of_csv", "bounds cleaning", "decision_file", "suspect_file", "sheet"),
     "mgce.desk.encoders": ("pictures", "embedding", "libraries"),
     "mgce.sets": ("conformal", "calibration"),
-    "mgce.training": (
+    "mgce_lab.training": (
         "member_losses settings",
         "ensemble",
     ),
@@ -116,8 +115,7 @@ ROOMS = {
         "persistence stochastic torch_modules",
         "forest linear soft_targets",
         "correction embedding",
-        "boosting consensus_classifier fourier linear_cv merged suspects",
-        "mlp",
+        "consensus_classifier merged suspects",
     ),
     "mgce.desk.columns": (
         "cells copies embeddings spellings",
@@ -156,7 +154,7 @@ ROOMS = {
         "commands demo",
     ),
     "mgce_lab": (
-        "data losses",
+        "data losses training",
         "images",
         "engine",
         "compare paper protocols",

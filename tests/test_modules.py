@@ -28,7 +28,7 @@ TESTED_IN = {
     "estimators/directions": "estimators/test_embedding.py",
     "estimators/fourier_ridge": "estimators/test_correction.py",
     "estimators/torch_modules": "estimators/test_to_torch.py",
-    "estimators/trees": "estimators/test_boosting.py",
+    "estimators/trees": "estimators/test_forest.py",
     "estimators/parameters": "estimators/test_linear.py",
     "integrations/cleanlab/classification": "integrations/test_cleanlab.py",
     "integrations/cleanlab/datalab": "integrations/test_cleanlab.py",

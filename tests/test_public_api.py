@@ -87,7 +87,7 @@ import sys, torch
 before = set(sys.modules)
 import mgce, mgce.desk.files, mgce.kernels.cuda
 print(*set(sys.modules) - before)
-import mgce.metrics, mgce.training.ensemble, mgce_lab.images.image_data, mgce_lab.images.resnet
+import mgce.metrics, mgce_lab.training.ensemble, mgce_lab.images.image_data, mgce_lab.images.resnet
 print(*sys.modules)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

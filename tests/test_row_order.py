@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold
 from torch import nn
 
 import commands
@@ -252,11 +251,6 @@ def forest(**options):
     return estimators.MGCEForestClassifier(n_estimators=10, random_state=0, **options)
 
 
-def network():
-    return estimators.MGCEMLPClassifier((8,), "cv", betas=(1.4, 5.0), max_iter=4, random_state=0)
-
-
-CV = {"betas": (1.4, 5.0), "lambda0s": (1e-2, 1e-1)}
 CASES = {
     "certify": certified(),
     "certify, symmetric noise": certified(**RATE),
@@ -312,18 +306,11 @@ CASES = {
     "MGCEClassifier, lbfgs": fitted(lambda: estimators.MGCEClassifier(solver="lbfgs")),
     "MGCEClassifier, sgd": fitted(lambda: estimators.MGCEClassifier(solver="sgd", random_state=0), weighted=True),
     "MGCEClassifier, sgd, sparse": fitted(lambda: estimators.MGCEClassifier(solver="sgd", random_state=0), sparse=True),
-    "MGCEClassifierCV": fitted(lambda: estimators.MGCEClassifierCV(**CV)),
-    "MGCEClassifierCV, sparse": fitted(lambda: estimators.MGCEClassifierCV(cv=3, **CV), sparse=True),
     "LabelCorrectionClassifier": fitted(
         lambda: estimators.LabelCorrectionClassifier(n_estimators=10, n_components=20, random_state=0), weighted=True
     ),
     "MGCEForestClassifier": fitted(forest, weighted=True),
-    "MGCEBoostingClassifier": fitted(
-        lambda: estimators.MGCEBoostingClassifier(max_iter=5, forest=forest(min_samples_leaf=5, splitter="best"))
-    ),
     "MGCEEmbeddingClassifier": fitted(lambda: estimators.MGCEEmbeddingClassifier(random_state=0), weighted=True),
-    "MGCEFourierClassifier": fitted(lambda: estimators.MGCEFourierClassifier(n_components=20, random_state=0)),
-    "MGCEMLPClassifier": fitted(network, weighted=True),
     "suspect_labels": suspects(estimators.MGCEClassifier),
     "suspect_labels, with ties": suspects(lambda: forest(min_samples_leaf=20, splitter="best")),
     "find_suspects": found_suspects,
@@ -447,14 +434,6 @@ def test_the_order_of_the_rows_does_not_matter(name, monkeypatch):
     orders = ["by label"] if "Classifier" in name else ORDERS  # fits take the time
     for order in map(ORDERS.get, orders):
         assert_same(plain(CASES[name](ROWS.sorted_by(order)), order), as_drawn)
-
-
-def test_the_callers_own_folds_are_of_the_rows_as_they_came():
-    folds = list(StratifiedKFold(3).split(ROWS.X, ROWS.y))
-    by_rows, by_splitter = (
-        estimators.MGCEClassifierCV(cv=cv, **CV).fit(ROWS.X, ROWS.y) for cv in (folds, StratifiedKFold(3))
-    )
-    np.testing.assert_array_equal(by_rows.predict_proba(ROWS.X), by_splitter.predict_proba(ROWS.X))
 
 
 @pytest.mark.parametrize("options", [(), ("--by", "group"), ("--noise-rate", "0.1"), ("--groups", "group")], ids=str)

@@ -9,13 +9,10 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 import torch
 
 from mgce._threads import SERIAL_WORK, one_torch_thread, threads_for
-from mgce.estimators import MGCEMLPClassifier
-from mgce.training.ensemble import Training
 
 PROLOGUE = """
 import threading
@@ -24,7 +21,8 @@ from joblib import parallel_config
 from scipy import linalg
 from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_info
-from mgce.estimators import MGCEClassifierCV
+from mgce import MGCEClassifier
+from sklearn.model_selection import GridSearchCV
 from mgce._threads import one_blas_thread
 from mgce.linear import fit_linear
 
@@ -97,7 +95,7 @@ side_by_side(*[lambda b=b: fit_linear(X, labels=y, beta=b, lambda_=0.01, method=
 """,
     "cross-validation": """
 with parallel_config("threading"):
-    MGCEClassifierCV(betas=(1.4, 3.0), lambda0s=(1e-2,), cv=3, n_jobs=3).fit(X, y)
+    GridSearchCV(MGCEClassifier(), {"beta": (1.4, 3.0)}, cv=3, n_jobs=3).fit(X, y)
 """,
 }
 
@@ -131,19 +129,6 @@ def test_small_steps_are_done_on_one_thread_and_large_ones_on_all(work, threads)
         with threads_for(work):
             assert torch.get_num_threads() == threads
         assert torch.get_num_threads() == 3
-    finally:
-        torch.set_num_threads(before)
-
-
-def test_networks_of_a_table_are_trained_on_one_thread(monkeypatch):
-    seen, before = [], torch.get_num_threads()
-    step = Training.epoch
-    monkeypatch.setattr(Training, "epoch", lambda *a: (seen.append(torch.get_num_threads()), step(*a))[1])
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    torch.set_num_threads(2)
-    try:
-        MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0).fit(X, X[:, 0] > 0)
-        assert seen == [1, 1] and torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 

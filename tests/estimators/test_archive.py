@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from mgce import _limits
-from mgce.estimators import MGCEClassifier, MGCEClassifierCV, archive, load, persistence, save
+from mgce.estimators import MGCEClassifier, archive, load, persistence, save
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 y = np.array(["p", "q", "r"])[np.arange(60) % 3]
@@ -176,7 +176,6 @@ def test_values_of_every_kind_come_back(value):
 
 MODELS = {
     "classifier": MGCEClassifier(random_state=np.random.RandomState(3)),
-    "folds": MGCEClassifierCV(betas=(1.4,), lambda0s=(1e-2,), cv=StratifiedKFold(2)),
     "ensemble": VotingClassifier(
         [("a", MGCEClassifier()), ("b", make_pipeline(FunctionTransformer(np.arctan), MGCEClassifier()))]
     ),

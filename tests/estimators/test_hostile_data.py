@@ -6,11 +6,9 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.model_selection import KFold, LeaveOneOut, PredefinedSplit
 
 from every_estimator import EVERY, MADE, make
 from mgce import MGCEClassifier
-from mgce.estimators import MGCEClassifierCV
 
 rng = np.random.default_rng(0)
 N = 24
@@ -127,26 +125,3 @@ def test_chunks_and_batches_name_the_rows_too():
     # The largest that are let through are fitted.
     largest = X / np.abs(X).max() * np.sqrt(np.finfo(float).max / N) * (1 - 1e-9)
     assert np.isfinite(MGCEClassifier().fit(largest, y).predict_proba(largest)).all()
-
-
-ALONE = np.r_[0, np.ones(N - 1)].astype(int)
-FOLDS = {
-    "rows of one class": (3, ALONE, "fold [123] of 3 without the class 0, of 1 row in all"),
-    "no shuffling": (KFold(2), np.sort(y), "fold 1 of 2 without the class 0, of 12 rows in all"),
-    "one row each": (LeaveOneOut(), ALONE, "fold 1 of 24 without the class 0, of 1 row in all"),
-    "given": (PredefinedSplit(y), y, "fold 1 of 2 without the class 0, of 12 rows in all"),
-}
-
-
-@pytest.mark.filterwarnings("ignore:The least populated class")
-@pytest.mark.parametrize("case", FOLDS)
-def test_a_fold_says_what_it_lacks(case):
-    cv, labels, lacks = FOLDS[case]
-    sentence = r"^Expected `cv` to be folds that train on at least 2 classes each \(use fewer folds, or more rows"
-    with pytest.raises(ValueError, match=sentence + r" of the class\), but got ." + lacks):
-        MGCEClassifierCV(cv=cv).fit(X, labels)
-    with pytest.raises(ValueError, match="^Expected `cv` to be at most 12, the number of rows of the largest class"):
-        MGCEClassifierCV(cv=13).fit(X, y)
-    weight = np.where((y == 0) & (np.arange(N) > 0), 0.0, 1.0)
-    with pytest.raises(ValueError, match="Expected `cv` to be folds .* without the class 0, of 12 rows"):
-        MGCEClassifierCV(cv=KFold(2)).fit(X, y, weight)

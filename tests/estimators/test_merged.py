@@ -36,7 +36,7 @@ def test_regressions_of_the_same_random_features_become_their_mean():
         np.testing.assert_array_equal(model.ridge_.random_weights_, one.ridge_.random_weights_)
     mean = np.mean([model.ridge_.predict(X) for model in models], 0)
     np.testing.assert_allclose(one.ridge_.predict(X), mean, atol=1e-12)
-    trees = np.mean([merged([model], 1).trees_.sums(X.astype(np.float32))[:, 0] for model in models], 0)
+    trees = np.mean([merged([model], 1).trees_.sums(X.astype(np.float32)) for model in models], 0)
     assert one.scale_ == np.mean([model.scale_ for model in models])
     expected = ((trees + on_simplex(mean)) / 2 + one.least_prob_) ** one.scale_
     np.testing.assert_allclose(one.predict_proba(X), expected / expected.sum(1, keepdims=True), atol=1e-6)

@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from mgce.estimators import MGCEClassifier, MGCEClassifierCV, load, save
+from mgce.estimators import MGCEClassifier, load, save
 from mgce.estimators.archive import pack
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -36,7 +36,7 @@ def test_a_pipeline_of_mixed_columns(tmp_path):
         ],
         remainder="passthrough",
     )
-    model = make_pipeline(columns, MGCEClassifierCV(betas=(1.4,), lambda0s=(1e-2,), cv=2)).fit(frame, y)
+    model = make_pipeline(columns, MGCEClassifier(lambda0=1e-2)).fit(frame, y)
     save(model, tmp_path / "model.mgce")
     loaded = load(tmp_path / "model.mgce")
     np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))

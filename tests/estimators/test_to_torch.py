@@ -7,29 +7,17 @@ from sklearn.datasets import load_iris
 
 from grids import grid
 from mgce import MGCEClassifier, MGCEEmbeddingClassifier
-from mgce.estimators import (
-    LabelCorrectionClassifier,
-    MGCEBoostingClassifier,
-    MGCEClassifierCV,
-    MGCEForestClassifier,
-    MGCEFourierClassifier,
-    MGCEMLPClassifier,
-)
+from mgce.estimators import LabelCorrectionClassifier, MGCEForestClassifier
 from mgce.losses import MinimaxLink
 
 X, Y = load_iris(return_X_y=True)
 ESTIMATORS = {
     "linear": lambda: MGCEClassifier(),
-    "cv": lambda: MGCEClassifierCV(betas=(1.4, 5.0), cv=2),
-    "mlp": lambda: MGCEMLPClassifier((8, 4), max_iter=5, random_state=0),
     "embedding": lambda: MGCEEmbeddingClassifier(random_state=0),
-    "fourier": lambda: MGCEFourierClassifier(n_components=20, random_state=0),
     "forest": lambda: MGCEForestClassifier(n_estimators=7, splitter="best", min_samples_leaf=1, random_state=0),
     "random": lambda: MGCEForestClassifier(n_estimators=7, splitter="random", min_samples_leaf=2, random_state=0),
-    "boosting": lambda: MGCEBoostingClassifier(max_iter=6, forest=FEW, random_state=0),
     "correction": lambda: LabelCorrectionClassifier(n_estimators=7, n_components=20, random_state=0),
 }
-FEW = MGCEForestClassifier(n_estimators=4, splitter="best", min_samples_leaf=5, random_state=0)
 
 
 @pytest.mark.parametrize("classes", [3, 2])
@@ -66,7 +54,7 @@ def test_rows_in_several_dimensions_have_the_classes_last():
     torch.testing.assert_close(module(rows.view(3, 50, 4)).view(150, 3), module(rows))
 
 
-@pytest.mark.parametrize("name", ["forest", "boosting"])
+@pytest.mark.parametrize("name", ["forest", "random"])
 def test_rows_next_to_a_threshold_go_where_the_estimator_sends_them(name):
     """In both types: float32 has neighbours of the threshold on both sides, and rounds many thresholds up."""
     rng = np.random.default_rng(0)
@@ -90,7 +78,7 @@ def test_bad_output():
 @pytest.mark.slow
 @grid(
     "make, dtype",
-    [MGCEForestClassifier, MGCEBoostingClassifier, LabelCorrectionClassifier],
+    [MGCEForestClassifier, LabelCorrectionClassifier],
     [torch.float32, torch.float64],
     keep=lambda make, dtype: (make is MGCEForestClassifier) == (dtype == torch.float64),
 )

@@ -13,9 +13,7 @@ import mgce
 from mgce import MGCEClassifier
 from mgce.estimators import (
     LabelCorrectionClassifier,
-    MGCEBoostingClassifier,
     MGCEForestClassifier,
-    MGCEMLPClassifier,
 )
 from mgce.losses import MinimaxLink
 
@@ -27,10 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning", "igno
 
 def forest():
     return MGCEForestClassifier(n_estimators=5, splitter="best", min_samples_leaf=3, random_state=0)
-
-
-def boosting():
-    return MGCEBoostingClassifier(max_iter=5, forest=forest(), random_state=0)
 
 
 def run(model, rows):
@@ -45,9 +39,8 @@ def run(model, rows):
     [
         (MGCEClassifier, "minimax"),
         (MGCEClassifier, "worst_case"),
-        (lambda: MGCEMLPClassifier((8,), max_iter=5, random_state=0), "minimax"),
         (lambda: LabelCorrectionClassifier(n_estimators=5, n_components=10, random_state=0), "minimax"),
-        (boosting, "worst_case"),
+        (forest, "worst_case"),
     ],
 )
 def test_onnxruntime_gives_the_probabilities_of_the_estimator(make, output):
@@ -103,7 +96,7 @@ def test_a_model_names_no_file_of_the_machine_that_exported_it():
     pytest.importorskip("onnxscript", reason="needs onnxscript")
     from mgce.integrations.onnx import to_onnx
 
-    clf = MGCEMLPClassifier((8,), max_iter=5, random_state=0).fit(X, Y)
+    clf = forest().fit(X, Y)
     content = to_onnx(clf).SerializeToString()
     folders = {str(path) for path in (Path(mgce.__file__).parent, Path(torch.__file__).parent, Path.cwd(), Path.home())}
     assert not [folder for folder in folders if folder.encode() in content]

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from mgce import MGCEClassifier, MGCELoss
-from mgce.estimators import MGCEMLPClassifier
+from mgce.estimators import MGCEForestClassifier
 from mgce.functional import mgce_loss
 from mgce.sets import calibrate
 
@@ -113,7 +113,7 @@ def test_our_sets_are_no_larger_than_those_of_mapie(score, theirs):
     features, labels = load_digits(return_X_y=True)
     order = np.random.default_rng(0).permutation(1797)
     fit, conform, test = order[:500], order[500:1000], order[1000:]
-    clf = MGCEMLPClassifier(max_iter=5, random_state=0).fit(features[fit], labels[fit])
+    clf = MGCEForestClassifier(n_estimators=20, random_state=0).fit(features[fit], labels[fit])
     sets = SplitConformalClassifier(clf, confidence_level=0.95, prefit=True, conformity_score=theirs)
     members = sets.conformalize(features[conform], labels[conform]).predict_set(features[test])[1][:, :, 0]
     own = calibrate(labels[conform], clf.predict_proba(features[conform]), alpha=0.05, score=score)

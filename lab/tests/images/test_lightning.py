@@ -26,7 +26,6 @@ from mgce._seeds import derived_generator
 from mgce.desk.files.images import ImageFiles
 from mgce.metrics.evaluation import evaluate
 from mgce.noise import symmetric
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load_images
 from mgce_lab.data.image_sets import Images
 from mgce_lab.images.image_classifier import ImageClassifier, WeightedMean
@@ -34,6 +33,7 @@ from mgce_lab.images.image_data import pixel_mean, training_batches
 from mgce_lab.images.lightning import Machine, train_images
 from mgce_lab.images.resnet import ResNet
 from mgce_lab.paper.image_settings import PAPER
+from mgce_lab.training.member_losses import MemberLoss
 
 # PyTorch warns of what Lightning calls.
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")

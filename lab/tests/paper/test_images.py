@@ -17,7 +17,6 @@ pytest.importorskip("tensorboard")
 from paper.image_runs import finished, settings_of, tiny
 
 from mgce._files import alone_in
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.cli.reproduce import reproduce
 from mgce_lab.data import image_folders, load_images
 from mgce_lab.data.image_sets import ImageDataset, Images
@@ -36,6 +35,7 @@ from mgce_lab.paper import figure3, figure4, figure5, images, items, table1, tab
 from mgce_lab.paper.image_settings import PAPER
 from mgce_lab.paper.images import ImageRun
 from mgce_lab.paper.plan import Options
+from mgce_lab.training.member_losses import MemberLoss
 from web_pages import check_structure
 
 # PyTorch warns of what Lightning calls.

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load
 from mgce_lab.engine import tables
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.specification import document
 from mgce_lab.paper.tabular import TabularRun, brier_score
 from mgce_lab.protocols.tables import RateRun
+from mgce_lab.training.member_losses import MemberLoss
 
 SMALL = TabularRun("wine", 0.2, (0, 1), (("mgce", 1.4), ("mgce", 1.0)), hidden=8, epochs=3)
 

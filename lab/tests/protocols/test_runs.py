@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from mgce.noise import symmetric
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.consistency import check_one_setting
 from mgce_lab.engine.methods import Method, stages
@@ -21,6 +20,7 @@ from mgce_lab.protocols.images import CONFUSED, SUPERCLASSES, LossRun, noisy_ima
 from mgce_lab.protocols.settings import DIGITS
 from mgce_lab.protocols.study import BENCHMARK
 from mgce_lab.protocols.tables import RateRun
+from mgce_lab.training.member_losses import MemberLoss
 
 KINDS = BENCHMARK.by_dataset
 RUN = LossRun(**{**DIGITS, "epochs": 1}, protocol="p1", dataset="digits", method="ce", beta=math.inf, noise_rate=0.4)

@@ -171,7 +171,7 @@ class LabelCorrectionClassifier(RobustClassifier):
 
     def _margins(self, X: Any) -> FloatArray:
         self.trees_.check(self.n_features_in_, len(self.classes_))
-        sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))[:, 0]
+        sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))
         mean = (sums / len(self.trees_.starts) + on_simplex(self.ridge_.predict(X))) / 2
         return np.asarray(self.scale_ * np.log(mean + self.least_prob_))
 
@@ -180,7 +180,7 @@ class LabelCorrectionClassifier(RobustClassifier):
         ridge = self.ridge_
         angles = dense_layers([(ridge.random_weights_.T, ridge.random_offset_)])
         regression = nn.Sequential(*angles, Cosines(ridge.means_), *dense_layers([(ridge.coef_, ridge.intercept_)]))
-        trees = TreeSums(self.trees_, single=True)
+        trees = TreeSums(self.trees_)
         return [
             ForestAndRegression(trees, len(self.trees_.starts), regression),
             ScaledLog(self.scale_, 2, self.least_prob_),

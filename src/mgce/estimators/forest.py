@@ -238,14 +238,14 @@ class MGCEForestClassifier(RobustClassifier):
 
     def _margin_modules(self) -> list[nn.Module]:
         self.trees_.check(self.n_features_in_, len(self.classes_))
-        sums = TreeSums(self.trees_, single=True)
+        sums = TreeSums(self.trees_)
         return [sums, ScaledLog(self.scale_, len(self.trees_.starts), self.least_prob_)]
 
     def _shares(self, X: Any) -> FloatArray:
         self.trees_.check(self.n_features_in_, len(self.classes_))
         # scikit-learn grows trees on features in float32, so thresholds must be compared with float32 values.
         sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))
-        return np.asarray(sums[:, 0] / len(self.trees_.starts))
+        return np.asarray(sums / len(self.trees_.starts))
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())

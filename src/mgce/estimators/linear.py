@@ -85,7 +85,7 @@ class MGCEClassifier(RobustClassifier):
     front, which also makes every solver faster.
 
     The problem is convex, and the loss of a mislabelled row grows at most linearly with its margin. For classes that no
-    plane separates, use :class:`MGCEFourierClassifier`, or one of scikit-learn's transformers in a Pipeline.
+    plane separates, put one of scikit-learn's transformers in front, such as RBFSampler or PolynomialFeatures.
 
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
@@ -93,8 +93,8 @@ class MGCEClassifier(RobustClassifier):
             rows, classes and features. This is 1e-3 where rows are many, about as strong as the L1 penalty of
             scikit-learn's LogisticRegression at C = 1 on 1,000 rows. Where coefficients are as many as rows, it is
             1/sqrt(n), at most 0.06: with less, a linear model fits most wrong labels. It is a rule of thumb, which
-            looks neither at the noise nor at the classes: :class:`MGCEClassifierCV` chooses by cross-validation. The
-            paper uses 1e-5, which hardly regularises.
+            looks neither at the noise nor at the classes: scikit-learn's GridSearchCV chooses by cross-validation.
+            The paper uses 1e-5, which hardly regularises.
         fit_intercept: whether to append the 1 to x; its coefficients are penalised like all others.
         class_weight: None, "balanced", or a dict of factors for classes, finite and not negative.
         solver: "lbfgs"; "interior" (an interior-point method, exact, for small problems); "lp" (a linear program,

@@ -28,15 +28,11 @@ from mgce.estimators.archive import KINDS, pack, unpack
 # Of whose classes a file may hold objects. Those of scikit-learn are written in Python, and their attributes are
 # numbers, names and each other. Trees and nearest neighbours are not: compiled code follows their indices anywhere.
 CLASSES = {
-    "mgce.estimators.boosting": "MGCEBoostingClassifier",
     "mgce.estimators.correction": "LabelCorrectionClassifier",
     "mgce.estimators.embedding": "MGCEEmbeddingClassifier",
     "mgce.estimators.forest": "MGCEForestClassifier",
-    "mgce.estimators.fourier": "MGCEFourierClassifier",
     "mgce.estimators.fourier_ridge": "FourierRidge",
     "mgce.estimators.linear": "MGCEClassifier",
-    "mgce.estimators.linear_cv": "MGCEClassifierCV",
-    "mgce.estimators.mlp": "MGCEMLPClassifier",
     "mgce.estimators.stochastic": "AveragedAdaGrad FeatureMoments",
     "mgce.estimators.trees": "Trees",
     "mgce.desk.tables.model": "TablePipeline",

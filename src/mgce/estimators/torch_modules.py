@@ -45,47 +45,39 @@ class Cosines(nn.Module):
 class TreeSums(nn.Module):
     """Sums of the leaf values of trees, as `Trees.sums` computes them.
 
-    A row falls into one leaf of each tree, and each leaf holds m numbers. Tree t adds the numbers of its leaf to sum
-    number t modulo `columns`, so each row gets `columns` sums of m numbers. All n rows pass through all trees at once,
-    which needs memory for n m numbers for each tree. The sums of a row with NaN are NaN.
+    A row falls into one leaf of each tree, and each leaf holds m numbers, which are summed over the trees. All n rows
+    pass through all trees at once, which needs memory for n m numbers for each tree. The sums of a row with NaN are
+    NaN. The trees were grown on features in float32, so rows are rounded to float32 first.
 
     Args:
         trees: checked trees whose leaves hold m numbers.
-        columns: number of separate sums: 1, or the number of classes if each tree is for one class.
-        single: whether the trees were grown on features in float32; rows are then rounded to float32 first.
     """
 
     starts: Tensor
     below: Tensor  # (2 nodes,): left and right child of each node; for leaf number i both are -1 - i
     features: Tensor
     thresholds: Tensor
-    single_thresholds: Tensor
     values: Tensor
 
-    def __init__(self, trees: Trees, columns: int = 1, *, single: bool = False) -> None:
+    def __init__(self, trees: Trees) -> None:
         super().__init__()
         children = np.where(trees.children < 0, trees.children[:, :1], trees.children)
-        self.columns, self.single, self.depth = columns, single, _depth(trees.starts, children)
+        self.depth = _depth(trees.starts, children)
         self.register_buffer("starts", torch.tensor(trees.starts))
         self.register_buffer("below", torch.tensor(children.reshape(-1)))
         self.register_buffer("features", torch.tensor(trees.features))
-        self.register_buffer("thresholds", torch.tensor(trees.thresholds, dtype=torch.float64))
-        self.register_buffer("single_thresholds", torch.from_numpy(_rounded_down(trees.thresholds)))
+        self.register_buffer("thresholds", torch.from_numpy(_rounded_down(trees.thresholds)))
         self.register_buffer("values", torch.tensor(trees.values, dtype=torch.float64))
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return for n rows the `columns` sums of leaf values, each of m numbers, side by side: (n, columns * m)."""
-        thresholds = self.thresholds
-        if self.single or rows.dtype != torch.float64:
-            rows, thresholds = rows.float(), self.single_thresholds
+        """Return for n rows the sums of m leaf values, shape (n, m)."""
+        rows = rows.float()
         node = self.starts.expand(rows.shape[0], len(self.starts))
         for _ in range(self.depth):
             place = node.clamp(min=0)
-            right = rows.gather(1, self.features[place]) > thresholds[place]
+            right = rows.gather(1, self.features[place]) > self.thresholds[place]
             node = torch.where(node < 0, node, self.below[2 * place + right.long()])
-        given = self.values[-1 - node]  # (n, trees, m)
-        steps, m = len(self.starts) // self.columns, self.values.shape[1]
-        sums = given.reshape(rows.shape[0], steps, self.columns, m).sum(1).flatten(1)
+        sums = self.values[-1 - node].sum(1)  # of (n, trees, m)
         # NaN is on neither side of a threshold: `predict_proba` refuses it, and here it is to be seen.
         return torch.where(rows.isnan().any(1, keepdim=True), torch.nan, sums)
 
@@ -120,21 +112,6 @@ class ForestAndRegression(nn.Module):
         values = self.regression(rows).clamp(0, 1) + LEAST
         sums: Tensor = self.trees(rows) / self.number + values / values.sum(-1, keepdim=True)
         return sums
-
-
-class Baseline(nn.Module):
-    """Compute margins (logits) from sums of boosted trees; for two classes one sum, the difference of both margins."""
-
-    baseline: Tensor
-
-    def __init__(self, baseline: NDArray[Any]) -> None:
-        super().__init__()
-        self.register_buffer("baseline", torch.tensor(baseline))
-
-    def forward(self, sums: Tensor) -> Tensor:
-        """Return the margins (logits) of n rows and k classes, (n, k), from sums (n, k), or (n, 1) for two classes."""
-        margins = sums + self.baseline
-        return margins if margins.shape[1] > 1 else torch.cat([torch.zeros_like(margins), margins], 1)
 
 
 def _depth(starts: NDArray[np.int64], children: NDArray[np.int64]) -> int:

@@ -91,7 +91,7 @@ class Trees:
         parts = self.starts[:n], self.children[:end], self.features[:end], self.thresholds[:end]
         return Trees.of_arrays(*parts, self.values[:leaves])
 
-    def sums(self, rows: NDArray[np.floating[Any]], columns: int = 1) -> FloatArray:
+    def sums(self, rows: NDArray[np.floating[Any]]) -> FloatArray:
         """Return sums over the trees of the leaf values of each row.
 
         A row falls into one leaf of each tree, and each leaf holds m numbers.
@@ -99,20 +99,18 @@ class Trees:
         Args:
             rows: n rows of d features, shape (n, d), finite, in the precision of the features that the trees were grown
                 on.
-            columns: number of separate sums: 1, or the number of classes if each tree is for one class. Tree t adds the
-                numbers of its leaf to sum number t modulo `columns`.
 
         Returns:
-            Sums, shape (n, columns, m): `columns` sums of m numbers for each row.
+            Sums, shape (n, m).
         """
         rows = np.ascontiguousarray(rows, dtype=np.float64)
         no_categories, no_map = np.zeros((0, 8), dtype=np.uint32), np.zeros(0, dtype=np.uint32)
-        sums = np.zeros((len(rows), columns, self.values.shape[1]))
-        for tree, predictor in enumerate(self._predictors()):
+        sums = np.zeros((len(rows), self.values.shape[1]))
+        for predictor in self._predictors():
             for first in range(0, len(rows), CHUNK_ROWS):
                 part = slice(first, first + CHUNK_ROWS)
                 leaves = predictor.predict(rows[part], no_categories, no_map, 1)
-                sums[part, tree % columns] += self.values[leaves.astype(np.int64)]
+                sums[part] += self.values[leaves.astype(np.int64)]
         return sums
 
     def _predictors(self) -> Iterator[TreePredictor]:

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from mgce._validation import not_installed
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data import load_images
 from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.engine import scratch
@@ -26,6 +25,7 @@ from mgce_lab.engine.store import run_name
 from mgce_lab.images.image_data import batches_of, evaluation_batches, resized
 from mgce_lab.images.image_settings import ImageSettings
 from mgce_lab.images.resnet import ARCHITECTURES
+from mgce_lab.training.member_losses import MemberLoss
 
 if TYPE_CHECKING:
     from mgce_lab.images.lightning import ImageFit

@@ -13,8 +13,8 @@ from torch import Tensor
 from mgce._validation import check_choice, expected, nearest
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.losses import DATA, LOSSES, preset
+from mgce_lab.training.member_losses import MemberLoss
 
 (GCE_BETA,) = LOSSES["gce"].compared_betas
 TRIMMED = tuple(name for name, loss in LOSSES.items() if loss.trims)

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 from mgce._validation import check_choice, check_count, check_fraction, check_number, expected
-from mgce.training.settings import DescentSettings
 from mgce_lab.images.convnet import CONVNETS
 from mgce_lab.images.resnet import ARCHITECTURES, STEMS
+from mgce_lab.training.settings import DescentSettings
 
 
 @dataclass(frozen=True, kw_only=True)

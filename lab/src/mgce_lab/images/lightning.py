@@ -21,7 +21,6 @@ from torch.utils.data import DataLoader
 
 from mgce._validation import check_count, check_fraction
 from mgce.numerics.root import DEFAULT_BETA
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.images.image_classifier import ImageClassifier, best_epoch, read_checkpoint
 from mgce_lab.images.image_data import (
@@ -34,6 +33,7 @@ from mgce_lab.images.image_data import (
     training_batches,
 )
 from mgce_lab.images.image_settings import ImageSettings
+from mgce_lab.training.member_losses import MemberLoss
 
 Loader = Batches | DataLoader[Any]
 

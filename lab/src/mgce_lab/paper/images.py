@@ -13,7 +13,6 @@ from mgce import noise
 from mgce._files import plain
 from mgce._validation import check_choice, expected
 from mgce.metrics.evaluation import evaluate
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.images import ImageNetworkRun, curves_by_epoch, label_transition
 from mgce_lab.engine.methods import MINIMAX_MAE, Method, PublishedFor, row_name, stages
@@ -27,6 +26,7 @@ from mgce_lab.losses import LOSSES
 from mgce_lab.paper.image_settings import HUMAN, PAPER
 from mgce_lab.paper.plan import BETA, Options
 from mgce_lab.paper.published_mae import evaluate_published_mae
+from mgce_lab.training.member_losses import MemberLoss
 
 if TYPE_CHECKING:
     from mgce_lab.images.lightning import ImageFit

@@ -15,7 +15,6 @@ from mgce._seeds import derived_generator
 from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
-from mgce.training.member_losses import MemberLoss
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.images import ImageNetworkRun, curves_by_epoch, label_transition
 from mgce_lab.engine.methods import CAPPED, CAPPED_FROM, TRIMMED, Method, PublishedFor, stages
@@ -24,6 +23,7 @@ from mgce_lab.engine.records import keep_logits, rounded
 from mgce_lab.engine.specification import document
 from mgce_lab.engine.store import run_name
 from mgce_lab.losses import LOSSES
+from mgce_lab.training.member_losses import MemberLoss
 
 # The classes that asymmetric noise confuses. Of CIFAR-100 each class becomes the next of its superclass.
 CONFUSED: Mapping[str, Mapping[int, int]] = {

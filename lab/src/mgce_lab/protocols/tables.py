@@ -9,13 +9,13 @@ from mgce._files import plain
 from mgce._validation import check_choice, check_number
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
-from mgce.training.settings import TrainingSettings
 from mgce_lab.engine.methods import TRIMMED, Method, PublishedFor, stages
 from mgce_lab.engine.place import Place
 from mgce_lab.engine.records import keep_logits, rounded, short
 from mgce_lab.engine.specification import document
 from mgce_lab.engine.store import run_name
 from mgce_lab.engine.tables import TableRun
+from mgce_lab.training.settings import TrainingSettings
 
 # The data set whose published hyperparameters the losses have: none were published for tables.
 PUBLISHED_FOR = "cifar10"

@@ -55,11 +55,9 @@ def model(kind: str = KIND) -> bytes:
     X, y = transformer.transform(selected), labels.to_numpy(dtype=str)
     forest = estimators.MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=5, random_state=0)
     kinds = {
-        "boosting": estimators.MGCEBoostingClassifier(max_iter=2, min_samples_leaf=5, forest=forest, random_state=0),
         "correction": estimators.LabelCorrectionClassifier(n_estimators=2, n_components=3, random_state=0),
         "forest": forest,
         "linear": estimators.MGCEClassifier(),
-        "mlp": estimators.MGCEMLPClassifier(hidden_layer_sizes=(2,), max_iter=2, random_state=0),
     }
     steps = Pipeline([("columns", transformer), ("classifier", kinds[kind].fit(X, y))])
     whole = TableModel(steps, columns, row_prints(selected, labels))
@@ -191,13 +189,6 @@ def _nested(pipeline: Any) -> None:
     pipeline.steps[1] = ("classifier", Pipeline([("inner", copy.deepcopy(pipeline[-1]))]))
 
 
-def _many_layers(pipeline: Any) -> None:
-    network, wide = pipeline[-1], np.zeros((300, 300), np.float32)
-    d, k = network.n_features_in_, 2
-    network.coefs_ = [np.zeros((d, 300), np.float32), *[wide] * 500, np.zeros((300, k), np.float32)]
-    network.intercepts_ = [*[np.zeros(300, np.float32)] * 501, np.zeros(k, np.float32)]
-
-
 def _foreign(pipeline: Any) -> None:
     X = pipeline[0].transform(frame()[["x", "kind", "many"]])
     pipeline.steps[1] = ("classifier", LogisticRegression().fit(X, frame()["y"]))
@@ -294,8 +285,6 @@ CHANGES: dict[str, Forgery] = {
     "rare categories that are none": lambda p: _categories(p)._infrequent_indices[1].__setitem__(0, 10**9),
     "a Pipeline as the classifier": _nested,
     "a classifier of scikit-learn": _foreign,
-    "500 layers that are one": ("mlp", _many_layers),
-    "layers that do not fit": _of("mlp", coefs_=[np.zeros((3, 3), np.float32)] * 2),
     "coefficients of another shape": _of("linear", coef_=np.zeros((2, 2))),
     "coefficients with a third dimension": _of("linear", coef_=np.zeros((2, 55, 1))),
     "coefficients of text": _of("linear", coef_=np.full((2, 55), SECRET)),
@@ -313,10 +302,10 @@ CHANGES: dict[str, Forgery] = {
     "a tree of corrected labels with a circle": _trees("correction", children=_at((0, 0), 0)),
     "a least probability of zero": _of("correction", least_prob_=0.0),
     "a tree with a circle": _trees("forest", children=_at((0, 0), 0)),
-    "a tree with a child far off": _trees("boosting", children=_at((0, 1), 1 << 40)),
+    "a tree with a child far off": _trees("forest", children=_at((0, 1), 1 << 40)),
     "a tree without nodes": _trees("forest", starts=_at(1, 0)),
     "a tree of a feature that is none": _trees("forest", features=_at(0, 1 << 40)),
-    "a tree of fractions": _trees("boosting", children=lambda a: a + 0.5),
+    "a tree of fractions": _trees("forest", children=lambda a: a + 0.5),
     "a forest that gives text": _trees("forest", values=lambda a: a.astype(str)),
     "a forest that gives 10^6 numbers": _trees("forest", values=lambda a: np.zeros((len(a), 10**6), np.float32)),
     "a scale below zero": _of("forest", scale_=-1.0),
@@ -365,7 +354,6 @@ WITHOUT_EFFECT: dict[str, Forgery] = {
     "a million columns of an encoder": _set(_categories, _n_features_outs=[10**6] * 2),
     "a scaler under another name": lambda p: _numbers(p).steps.append(("more", StandardScaler(with_mean=False))),
     "other training features": _set(lambda p: p[-1], n_features_in_=10**9),
-    "a device": _of("mlp", device="cuda:99"),
 }
 HARMLESS: dict[str, Callable[[], bytes]] = {name: partial(changed, change) for name, change in WITHOUT_EFFECT.items()}
 KIND_OF = {name: change[0] if isinstance(change, tuple) else KIND for name, change in WITHOUT_EFFECT.items()}

@@ -53,15 +53,14 @@ def _models() -> list[bytes]:
     from mgce.desk.columns.kinds import Columns
     from mgce.desk.files.tables import preprocessor
     from mgce.desk.tables.model import TableModel, row_prints
-    from mgce.estimators import LabelCorrectionClassifier, MGCEClassifier, MGCEMLPClassifier
+    from mgce.estimators import LabelCorrectionClassifier, MGCEClassifier
 
     frame = _frame()
     columns = Columns.of(frame, "y", "id")
     selected, labels = columns.select(frame), columns.labels(frame)
     contents = []
-    network = MGCEMLPClassifier(hidden_layer_sizes=(4,), max_iter=2, random_state=0)
     correction = LabelCorrectionClassifier(n_estimators=2, n_components=3, random_state=0)
-    for classifier in (MGCEClassifier(), network, correction, *_trees()):
+    for classifier in (MGCEClassifier(), correction, _forest()):
         pipeline = Pipeline([("columns", preprocessor(selected)), ("classifier", classifier)])
         pipeline.fit(selected, labels.to_numpy(dtype=str))
         contents.append(TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes())
@@ -123,13 +122,11 @@ def _model_of_text() -> bytes:
     return TableModel(pipeline, columns, np.sort(row_prints(selected, labels))).to_bytes()
 
 
-def _trees() -> list[Any]:
-    """Return two small models of trees, which compiled code walks down."""
-    from mgce.estimators import MGCEBoostingClassifier, MGCEForestClassifier
+def _forest() -> Any:
+    """Return a small model of trees, which compiled code walks down."""
+    from mgce.estimators import MGCEForestClassifier
 
-    forest = MGCEForestClassifier(n_estimators=3, splitter="best", min_samples_leaf=3, random_state=0)
-    boosting = MGCEBoostingClassifier(max_iter=2, min_samples_leaf=3, forest=forest, random_state=0)
-    return [forest, boosting]
+    return MGCEForestClassifier(n_estimators=3, splitter="best", min_samples_leaf=3, random_state=0)
 
 
 @cache
@@ -145,7 +142,7 @@ def _estimators() -> list[bytes]:
         MGCEClassifier(random_state=np.random.RandomState(0)).fit(X, y),
         make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
         MGCEClassifier().partial_fit(X, y, classes=[0, 1, 2]),
-        *(model.fit(X, y) for model in _trees()),
+        _forest().fit(X, y),
     ]
     return [_bytes_of(lambda path, model=model: save(model, path), "m.mgce") for model in models]  # type: ignore[misc]
 
@@ -344,8 +341,8 @@ def _reasons(path: Path) -> Any:
 
 @cache
 def _settings() -> tuple[Any, Any]:
-    from mgce.training.member_losses import MemberLoss
     from mgce_lab.images.image_settings import ImageSettings
+    from mgce_lab.training.member_losses import MemberLoss
 
     return ImageSettings(width=2, crop=8, padding=0), MemberLoss("mgce", 1.4)
 

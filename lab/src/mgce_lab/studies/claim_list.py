@@ -62,8 +62,7 @@ def performance_in_short() -> str:
 
 def estimators() -> str:
     """Return docs/lab/estimators.md of its records."""
-    noisy = of.lines(estimators_page.NOISY_TABLES)
-    return estimators_page.render(noisy, json.loads(Path(estimators_page.FIT_TIMES).read_text()))
+    return estimators_page.render(json.loads(estimators_page.FIT_TIMES.read_text()))
 
 
 def loops() -> str:

@@ -22,14 +22,13 @@ import mgce
 from mgce import GCELoss, MGCEClassifier, MGCELoss
 from mgce._machine import describe
 from mgce.desk.files import preprocessor
-from mgce.estimators import MGCEMLPClassifier
-from mgce.estimators.linear_cv import BETAS
-from mgce.training.ensemble import fit_ensemble
-from mgce.training.member_losses import MemberLoss
-from mgce.training.settings import TrainingSettings
+from mgce_lab.compare.compare import BETAS
 from mgce_lab.data import load
 from mgce_lab.studies import estimators_page
 from mgce_lab.studies.embeddings_growth import NOISE, made
+from mgce_lab.training.ensemble import fit_ensemble
+from mgce_lab.training.member_losses import MemberLoss
+from mgce_lab.training.settings import TrainingSettings
 
 LAMBDA0 = 1e-3  # the automatic one of MGCEClassifier for letter
 TARGETS = (1e-3, 1e-4)  # how far above its optimum an objective may end, as a share of it
@@ -60,7 +59,7 @@ def main() -> None:
     X = np.asarray(preprocessor(table.features).fit_transform(table.features))
     results: dict[str, Any] = {"machine": describe(), "turns": options.turns, "growth": growth(options.turns)}
     print(json.dumps(results["growth"]), flush=True)
-    for name, part in (("linear", linear), ("cv", cross_validation), ("batched", batched)):
+    for name, part in (("linear", linear), ("batched", batched)):
         results[name] = part(X, table.target, options.turns)
         print(name, json.dumps(results[name]), flush=True)
     path = estimators_page.FIT_TIMES
@@ -153,16 +152,6 @@ def _first(objective: Callable[[int], float], aim: float, most: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if objective(middle) <= aim else (middle + 1, high)
     return low
-
-
-def cross_validation(X: Any, y: Any, turns: int) -> dict[str, Any]:
-    """Time one fit that chooses among all eight betas against eight fits of one beta each, of as many epochs."""
-
-    def fit(beta: Any) -> Any:
-        return MGCEMLPClassifier(beta=beta, betas=BETAS, max_iter=EPOCHS, random_state=0).fit(X, y)
-
-    runs = {"all at once": lambda: fit("cv"), "eight fits": lambda: [fit(beta) for beta in BETAS]}
-    return {"epochs": EPOCHS, "betas": BETAS, "seconds": medians(runs, turns)}
 
 
 def batched(X: Any, y: Any, turns: int) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Settings:
         str,
         typer.Option(
             help="auto: a forest and a kernel regression, on labels that both have corrected. forest: decision trees. "
-            "boosting: of trees, on corrected labels. linear: convex, quick. mlp: a neural network."
+            "linear: convex, quick."
         ),
     ] = "auto"
     beta: Annotated[

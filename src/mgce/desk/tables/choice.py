@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray
 from mgce.estimators import (
     LabelCorrectionClassifier,
-    MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEEmbeddingClassifier,
     MGCEForestClassifier,
-    MGCEMLPClassifier,
 )
 from mgce.labels.choosing import most_predicted
 from mgce.numerics.root import DEFAULT_BETA
@@ -31,8 +29,6 @@ CORRECTING = {  # by name, what they are
 NAMED = {  # models that a user may name, each with the settings of its class
     "forest": ("forest of decision trees whose leaves outvote wrong labels", MGCEForestClassifier),
     "linear": ("linear MGCE with an L1 penalty, convex", MGCEClassifier),
-    "mlp": ("multilayer perceptron trained by the MGCE loss", MGCEMLPClassifier),
-    "boosting": ("gradient boosting on labels that a forest has corrected", MGCEBoostingClassifier),
 }
 # Tables of numbers alone with as many columns have the head among their candidates: so many are features of a network,
 # as a rule. On 3,000 pictures with 1,280 features and people's labels the head is right on 74 %, the other on 71 %.

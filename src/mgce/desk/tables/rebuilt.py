@@ -24,11 +24,9 @@ from mgce.desk.files.vectors import vectors
 from mgce.desk.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 from mgce.estimators import (
     LabelCorrectionClassifier,
-    MGCEBoostingClassifier,
     MGCEClassifier,
     MGCEEmbeddingClassifier,
     MGCEForestClassifier,
-    MGCEMLPClassifier,
 )
 from mgce.estimators.archive import Node
 from mgce.estimators.fourier_ridge import FourierRidge
@@ -247,17 +245,6 @@ def _embedding(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.intercepts_ = node["intercepts_"].array(np.float32, len(classifier.coefs_), k)
 
 
-def _mlp(classifier: Any, node: Node, d: int, k: int) -> None:
-    weights, biases = node["coefs_"].items(), node["intercepts_"].items()
-    if not 1 <= len(weights) == len(biases) <= MOST_PARTS:
-        raise ValueError(expected("coefs_", f"1 to {MOST_PARTS} layers", f"{len(weights)} and {len(biases)}"))
-    classifier.coefs_, classifier.intercepts_, width = [], [], d
-    for weight, bias in zip(weights, biases, strict=True):
-        classifier.coefs_.append(weight.array(np.float32, width, k if weight is weights[-1] else None))
-        width = classifier.coefs_[-1].shape[1]
-        classifier.intercepts_.append(bias.array(np.float32, width))
-
-
 def _trees(node: Node, d: int, values: NDArray[Any]) -> Trees:
     trees = Trees.of_arrays(
         node["starts"].array(np.int64, None),
@@ -295,17 +282,10 @@ def _shares(classifier: Any, node: Node, d: int, k: int) -> None:
     classifier.least_prob_ = node["least_prob_"].number(LEAST, 1)
 
 
-def _boosting(classifier: Any, node: Node, d: int, k: int) -> None:
-    classifier.trees_ = _trees(node["trees_"], d, node["trees_"]["values"].array(np.float64, None, 1))
-    classifier.baseline_ = node["baseline_"].array(np.float64, k if k > 2 else 1)
-
-
 # From the name in a file to the class, and what takes its numbers from there, given the features d and the classes k.
 CLASSIFIERS: dict[str, tuple[Any, Callable[[Any, Node, int, int], None]]] = {
-    "mgce.MGCEBoostingClassifier": (MGCEBoostingClassifier, _boosting),
     "mgce.MGCEEmbeddingClassifier": (lambda beta: MGCEEmbeddingClassifier(), _embedding),
     "mgce.MGCEForestClassifier": (MGCEForestClassifier, _forest),
     "mgce.MGCEClassifier": (MGCEClassifier, _linear),
-    "mgce.MGCEMLPClassifier": (MGCEMLPClassifier, _mlp),
     "mgce.LabelCorrectionClassifier": (lambda beta: LabelCorrectionClassifier(), _correction),
 }

@@ -23,11 +23,10 @@ TESTS = {
     "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
     "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],
     "losses in networks": ["tests/kernels/test_losses_on_device.py", "tests/kernels/test_comparison.py"],
-    "metrics, noise, tables": [
+    "metrics, noise, networks": [
         "tests/metrics/test_streaming.py",
         "tests/noise/test_corruption.py",
-        "tests/training/test_ensemble.py",
-        "tests/estimators/test_mlp.py",
+        "lab/tests/training/test_ensemble.py",
         "-k",
         "gpu or accelerator",
     ],

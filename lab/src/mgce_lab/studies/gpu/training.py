@@ -15,14 +15,14 @@ from typing import Any
 
 import torch
 
-from mgce.training.ensemble import fit_ensemble
-from mgce.training.member_losses import MemberLoss
-from mgce.training.settings import TrainingSettings
 from mgce_lab.data import load_images
 from mgce_lab.images.image_settings import ImageSettings
 from mgce_lab.paper.image_settings import PAPER
 from mgce_lab.studies.gpu.device import DEVICE
 from mgce_lab.studies.gpu.stages import Cells, Progress
+from mgce_lab.training.ensemble import fit_ensemble
+from mgce_lab.training.member_losses import MemberLoss
+from mgce_lab.training.settings import TrainingSettings
 
 DATASET, NOISE, BETA, SEED = "fashion_mnist", 0.4, 1.4, 0
 # How a step is made faster, one thing after the other: precision, and whether the network is compiled.

@@ -8,10 +8,10 @@ from torch import nn
 from grids import grid
 from mgce import GCELoss, MGCELoss
 from mgce.functional import gce_loss, mgce_loss
-from mgce.training import ensemble
-from mgce.training.ensemble import EnsembleMLP, accuracy, fit_ensemble
-from mgce.training.member_losses import MemberLoss
-from mgce.training.settings import TrainingSettings
+from mgce_lab.training import ensemble
+from mgce_lab.training.ensemble import EnsembleMLP, accuracy, fit_ensemble
+from mgce_lab.training.member_losses import MemberLoss
+from mgce_lab.training.settings import TrainingSettings
 
 LOSSES = [
     MemberLoss("mgce", 1.0),

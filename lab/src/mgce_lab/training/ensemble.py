@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from mgce._threads import threads_for
 from mgce._validation import expected
-from mgce.training.member_losses import MemberLoss, MemberLosses
-from mgce.training.settings import TrainingSettings
+from mgce_lab.training.member_losses import MemberLoss, MemberLosses
+from mgce_lab.training.settings import TrainingSettings
 
 # Rows of each group that `forward` takes at once: the default batch size of training, so that its activations are as
 # large as those of a step.

@@ -5,8 +5,8 @@ import torch
 
 from mgce.functional import gce_loss, mgce_loss
 from mgce.noise import symmetric
-from mgce.training.member_losses import MemberLoss, MemberLosses
 from mgce_lab.losses import LOSSES, robust_loss
+from mgce_lab.training.member_losses import MemberLoss, MemberLosses
 
 FUNCTIONS = {"mgce": mgce_loss, "gce": gce_loss}
 TRIM = {"trim": 0.4, "num_classes": 4}

@@ -1,6 +1,6 @@
 import torch
 
-from mgce.training.ensemble import ROWS_AT_ONCE, EnsembleMLP, Scratch
+from mgce_lab.training.ensemble import ROWS_AT_ONCE, EnsembleMLP, Scratch
 
 
 def plain(layers, x):

@@ -1,6 +1,6 @@
 import pytest
 
-from mgce.training.settings import TrainingSettings
+from mgce_lab.training.settings import TrainingSettings
 
 
 @pytest.mark.parametrize(
