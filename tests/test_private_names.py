@@ -19,7 +19,6 @@ USED = {
     # The trees of boosting, copied into arrays that a file may hold.
     "sklearn.ensemble._hist_gradient_boosting.common.PREDICTOR_RECORD_DTYPE": {"estimators/trees.py"},
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor": {"estimators/trees.py"},
-    "_predictors": {"estimators/boosting.py"},
 }
 
 

@@ -138,7 +138,6 @@ def test_other_files_are_not_taken_for_parts_of_suspects(refuses, tmp_path, part
         (["--label-columns", "x,y", "--memory", "2GB"], "Expected `memory` to be left out with several labels a row"),
         (["--groups", "z"], "Expected `groups` to be a column of the table"),
         (["--time", "x"], "Expected `time` to be left out"),
-        (["--model", "mlp"], "Expected `model` to be one of auto, forest, linear"),
         (["--memory", "much"], "Expected `memory` to be a number of bytes such as 2GB"),
         (["--scheduler", "nowhere"], "Expected `scheduler` to be the address of a Dask scheduler"),
     ],

@@ -53,7 +53,7 @@ def model(kind: str = KIND) -> bytes:
     selected, labels = columns.select(frame()), columns.labels(frame())
     transformer = preprocessor(selected).fit(selected)
     X, y = transformer.transform(selected), labels.to_numpy(dtype=str)
-    forest = estimators.MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=5, random_state=0)
+    forest = estimators.MGCEForestClassifier(n_estimators=2, splitter="best", min_samples_leaf=1, random_state=0)
     kinds = {
         "correction": estimators.LabelCorrectionClassifier(n_estimators=2, n_components=3, random_state=0),
         "forest": forest,

@@ -27,7 +27,7 @@ from mgce.desk.review.suspect_file import NAME, own_name
 from mgce.desk.streams.chunks import Chunks
 from mgce.desk.streams.judged import DRAWN, Judged
 from mgce.desk.streams.pilot import Pilot, with_all_classes
-from mgce.desk.tables.choice import AUTO, CORRECTION, HEAD, unlearnt
+from mgce.desk.tables.choice import CORRECTION, HEAD, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.learning import Counts, as_learnt, learn_all
@@ -40,7 +40,6 @@ from mgce.labels.share import NoiseShare, bounded_share
 # Rows that are learnt: eight of the largest chunks. All rows are judged. Models of 1, 2, 4, 8 and 16 chunks of 10,000
 # rows ranked wrong labels of new rows with an AP of 0.901, 0.911, 0.911, 0.912 and 0.914, as in results/growth.
 LEARNT = 400_000
-IN_CHUNKS = (AUTO, "forest", "linear")  # models that learn chunk by chunk
 STEPS = ("Dividing the rows", "Choosing on the first chunk", "Learning the chunks", "Judging all labels")
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a function for each of some arguments
 
@@ -190,8 +189,6 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
     plan = work.plan
     if plan.time is not None:
         raise ValueError(expected("time", "left out for a table that is fitted to in chunks", plan.time))
-    if plan.model not in IN_CHUNKS:
-        raise ValueError(expected("model", f"one of {', '.join(IN_CHUNKS)} for a table in chunks", plan.model))
 
     def step(what: str, function: Callable[[Any], Any], arguments: Iterable[Any]) -> None:
         if told is not None:

@@ -23,7 +23,7 @@ TESTS = {
     "hard rows": ["tests/kernels/test_cuda.py", "-k", "hard_rows or margins"],
     "calls of every kind": ["tests/kernels/test_cuda.py", "-k", "not hard_rows and not margins"],
     "losses in networks": ["tests/kernels/test_losses_on_device.py", "tests/kernels/test_comparison.py"],
-    "metrics, noise, networks": [
+    "metrics, noise, tables": [
         "tests/metrics/test_streaming.py",
         "tests/noise/test_corruption.py",
         "lab/tests/training/test_ensemble.py",
