@@ -50,7 +50,7 @@ def test_every_picture_exists_and_says_what_it_shows(path):
         assert len(alt) > 10, file
 
 
-@pytest.mark.parametrize("name", ["choosing", "losses", "tables", "estimators"])
+@pytest.mark.parametrize("name", ["choosing", "losses", "tables"])
 def test_a_picture_stands_on_the_pages_that_compare(name):
     assert pictures(DOCS / f"{name}.md")
 

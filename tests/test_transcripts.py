@@ -16,6 +16,7 @@ NIGHTLY = (
     "compare",
     "demo",
     "estimators",
+    "installation",
     "label-tools",
     "large-tables",
     "llm-labels",

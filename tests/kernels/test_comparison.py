@@ -34,8 +34,11 @@ def solve_but_for_the_last_point(
 @pytest.mark.parametrize(
     ("way", "name"),
     [
-        *(("tiles", "tiles"), ("small_chunks", "chunks")),
-        pytest.param("small_lists", "lists", marks=pytest.mark.nightly),
+        ("tiles", "tiles"),
+        *(
+            pytest.param(*ways, marks=pytest.mark.nightly)
+            for ways in (("small_chunks", "chunks"), ("small_lists", "lists"))
+        ),
     ],
     indirect=["way"],
 )

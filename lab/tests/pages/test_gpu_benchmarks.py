@@ -273,6 +273,7 @@ def test_what_was_not_measured_is_empty():
         assert not "".join(line.strip("| ").split(" | ")[1:]).strip(" |"), line
 
 
+@pytest.mark.nightly
 def test_networks_trained_side_by_side_are_those_that_lightning_trains(tmp_path):
     """The numbers of `mgce-lab reproduce`, and a training that time stops is the beginning of a longer one."""
     shared = {**SMOKE, "dataset": "digits", "noise_rate": 0.4, "seed": 1, "epochs": 3, "smoke": "table1"}

@@ -52,7 +52,7 @@ def binned_error(confidence, hit):
     return sum(gaps) / len(confidence)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @LEAF
 def test_numbers_are_those_of_the_network_that_was_kept(tmp_path):
     run = tiny("ce", math.inf)
@@ -104,6 +104,7 @@ def test_a_run_depends_on_its_specification_alone():
     assert json.loads(json.dumps(records, allow_nan=False)) == records
 
 
+@pytest.mark.nightly
 def test_precision_is_mixed_where_the_device_multiplies_bfloat16(monkeypatch):
     dtypes = set()
 
@@ -402,6 +403,7 @@ def test_figure3_shows_the_curves_of_the_records(smoke):
         np.testing.assert_allclose(table[table.series == label]["mean"], 100 * np.mean(curves, 0), rtol=1e-12)
 
 
+@pytest.mark.nightly
 def test_webvision_in_files(tmp_path, monkeypatch):
     image = pytest.importorskip("PIL.Image")
     rng = np.random.default_rng(0)
