@@ -259,7 +259,7 @@ CLAIMS: list[Entry] = [
     Claim(
         "docs/migrating/cross-entropy.md", "and cross-entropy about {} point.", of.RATES, lambda: of.gain_of_rate("ce")
     ),
-    Claim("docs/protocols.md", "compares {} losses on tables and images", "mgce_lab.losses.LOSSES", of.n_losses),
+    Claim("docs/protocols.md", "compares {} losses on tables and images", "results/losses", of.n_losses),
     Claim(
         "docs/protocols.md",
         "40 % wrong labels the accuracy of NCE+AGCE and of trimmed cross-entropy ends within 3 points of the best loss.",

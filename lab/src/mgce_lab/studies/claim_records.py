@@ -391,8 +391,8 @@ def verdicts_on_images() -> dict[str, str]:
 
 
 def n_losses() -> float:
-    """Return the number of losses that the comparisons train."""
-    return float(len(named_losses.LOSSES))
+    """Return the number of losses of which the comparisons have records."""
+    return float(len({record["method"] for run in Runs(RESULTS / "losses").read().values() for record in run.records}))
 
 
 def n_named() -> list[float]:
