@@ -60,6 +60,19 @@ MODEL = (
     Constant("mgce.estimators.fourier_ridge", "WIDTHS", ((0.3,), (1.0,), (0.3, 1.0), (0.1, 0.3, 1.0, 3.0)), "widths"),
     Constant("mgce.estimators.fourier_ridge", "RIDGES", ((0.3,), (1.0,), (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)), "ridges"),
 )
+
+
+class Tried(NamedTuple):
+    """The value in use and the best other value of a constant; shares are of the random halves that choose them."""
+
+    constant: Constant
+    share: float
+    other: str
+    other_share: float
+    gain: float  # of the other value, in points over all tables
+    on_the_rest: float  # what a choice by halves gains on the other halves
+
+
 KINDS = {"ranking": RANKING, "stated": STATED, "model": MODEL}
 Scores = dict[str, dict[str, dict[str, float]]]  # of each constant, of each value, of each table
 
@@ -140,19 +153,29 @@ def stability(values: Mapping[str, Mapping[str, float]], ours: str) -> dict[str,
 
 def render(records: Mapping[str, Scores]) -> str:
     """Return a table of all constants: the effect of the best other value, and how many halves choose each value."""
-    rows = []
+    rows = [
+        [
+            one.constant.says,
+            f"{used(one.constant)} ({one.share:.0%})",
+            f"{one.other} ({one.other_share:.0%}): {one.gain:+.1f}",
+            f"{one.on_the_rest:+.2f}",
+        ]
+        for one in tried(records)
+    ]
+    return table(["constant", "value", "best other value, points", "chosen by halves, on the rest"], rows)
+
+
+def tried(records: Mapping[str, Scores]) -> Iterator[Tried]:
+    """Yield what was tried of each constant that has records."""
     for kind, constants in KINDS.items():
         for constant in constants:
             values = records.get(kind, {}).get(constant.name)
             if not values:
                 continue
             found = stability(values, str(used(constant)))
-            own = found[str(used(constant))][1]
             other = max((value for value in values if value != str(used(constant))), key=lambda value: found[value][0])
-            change, share = found[other]
-            best = f"{other} ({share:.0%}): {change:+.1f}"
-            rows.append([constant.says, f"{used(constant)} ({own:.0%})", best, f"{found[''][1]:+.2f}"])
-    return table(["constant", "value", "best other value, points", "chosen by halves, on the rest"], rows)
+            gain, share = found[other]
+            yield Tried(constant, found[str(used(constant))][1], other, share, gain, found[""][1])
 
 
 def main() -> None:
