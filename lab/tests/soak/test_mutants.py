@@ -167,7 +167,9 @@ def test_shares_intervals_and_the_page(monkeypatch, tmp_path):
     after = {"machine": {"processor": "P"}, "seed": 0, "rooms": {"risk": one}}
     (tmp_path / "mutants.json").write_text(json.dumps({"after": after}))
     page = "\n".join(hardness.sections())
-    assert "| risk | not tried | 3 of 4 (19 to 99 %) |" in page
+    assert "| risk | not tried | 3 of 4 |" in page
+    (tmp_path / "mutants.json").write_text(json.dumps({"after": after, "before": after}))
+    assert "| risk | 3 of 4 (19 to 99 %) | 3 of 4 |" in "\n".join(hardness.sections())
 
 
 def test_what_is_judged_equivalent_has_a_reason_and_still_is_a_change(request):

@@ -29,7 +29,7 @@ tests of its room (a subpackage) should fail.
 DRAWN = """
 The wrong changes are a random sample of a room. Changes that no test could notice are not counted. The interval of
 95 % is for all changes of the room. Then tests were added, so “noticed after” describes the sample alone. A * marks
-what the quick tests noticed, without the slow ones.
+quick tests alone.
 """
 
 
@@ -85,7 +85,7 @@ def _faults(after: Results) -> list[str]:
     rows = []
     for name, one in after["commands"].items():
         counts = [str(one[kind]) for kind in ("calls", "kills", "full disks")]
-        rows.append([name, *counts, str(_lost(one)), after["read-only"].get(name, "not tried")])
+        rows.append([name, *counts, str(_lost(one))])
     lost = sum(_lost(one) for one in after["commands"].values())
     equal = {True: "the same bytes", False: "OTHER BYTES"}
     same = ", ".join(f"{name}: {equal[found]}" for name, found in after["determinism"].items())
@@ -93,7 +93,8 @@ def _faults(after: Results) -> list[str]:
         "## No fault loses a result",
         f"{_joined(FAULTS)} **{lost or 'No'}** fault broke one of these rules.",
         f"{_machine(after)} `python -m mgce_lab.soak faults --faults 100 --record after` repeats this test.",
-        table(["command", "calls", "kills", "full disks", "bad", "in a place of another user"], rows),
+        table(["command", "calls", "kills", "full disks", "bad"], rows),
+        f"In a folder of another user, each of them ends with {' or '.join(sorted({*after['read-only'].values()}))}.",
         f"A model was fitted with one seed, and saved again under two other conditions: {same}.",
     ]
 
@@ -121,7 +122,7 @@ def _figures(one: Results) -> str:
 
 def _mutants(after: Results, before: Results) -> list[str]:
     then, now = before.get("rooms", {}), after["rooms"]
-    rows = [[room, _noticed(then.get(room)), _noticed(now.get(room))] for room in {**now, **then}]
+    rows = [[room, _noticed(then.get(room)), _noticed(now.get(room), interval=False)] for room in {**now, **then}]
     later = {room: one["mgce"] for room, one in {**now, **then}.items() if "mgce" in one}
     return [
         "## Tests that notice",
@@ -133,12 +134,12 @@ def _mutants(after: Results, before: Results) -> list[str]:
     ]
 
 
-def _noticed(one: Results | None) -> str:
+def _noticed(one: Results | None, interval: bool = True) -> str:
     if one is None:
         return "not tried"
     low, high = one["interval"]
     by = "*" if one.get("tier") == "quick" else ""
-    return f"{one['caught']} of {one['tried']}{by} ({100 * low:.0f} to {100 * high:.0f} %)"
+    return f"{one['caught']} of {one['tried']}{by}" + (f" ({100 * low:.0f} to {100 * high:.0f} %)" if interval else "")
 
 
 def _drawn(results: Results) -> list[int]:

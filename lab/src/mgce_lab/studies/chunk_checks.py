@@ -150,17 +150,13 @@ def models() -> None:
 
 
 def page() -> None:
-    """Write the table of agreement."""
+    """Write the table of agreement: means over the seeds."""
     records = Lines(RESULTS / "agreement.jsonl").read()[1:]  # the first is what all others are compared with
-    rows = [
-        [
-            "all" if one["chunks"] == 1 else str(one["chunks"]),
-            str(one["seed"]),
-            *(f"{one[f'first_{m}']:.0%}" for m in FIRST),
-        ]
-        for one in records
-    ]
-    head = ["chunks", "seed", *(f"of the first {m:,}" for m in FIRST)]
+    rows = []
+    for n in (1, *N_CHUNKS):
+        same = [np.mean([one[f"first_{m}"] for one in records if one["chunks"] == n]) for m in FIRST]
+        rows.append(["another in memory" if n == 1 else f"in {n} chunks", *(f"{share:.0%}" for share in same)])
+    head = ["fit", *(f"of the first {m:,}" for m in FIRST)]
     write_between(PAGE, BEGIN, table(head, rows) + "\n", END)
 
 

@@ -25,8 +25,8 @@ HEADS = (
     "cut_cross_entropy",
     "liger_fused_linear_cross_entropy",
 )
-# Sizes and betas of the table of losses: long rows, a batch that is too small for the device, and short rows.
-SHOWN_SHAPES = ((4096, 32000), (64, 128000), (128, 100))
+# Sizes and betas of the table of losses: a batch that is too small for the device, and short rows.
+SHOWN_SHAPES = ((64, 128000), (128, 100))
 SHOWN_BETAS = (1.4, 5.0, 11.0)
 # Rows of so many classes are long, as in language models.
 LONG = 32000
@@ -56,8 +56,7 @@ def render(results: Mapping[str, Any]) -> str:
             _launch(cells["heads"]),
             "### Losses",
             "Each cell divides the time of forward and backward of a loss in bfloat16 by the time of "
-            "`F.cross_entropy`, with an empty cache. “Of a copy” is the bandwidth of the loss at `beta=1.4` over "
-            "the bandwidth of a plain copy. The time of `liger_cross_entropy` includes a copy of the logits.",
+            "`F.cross_entropy`, with an empty cache. The time of `liger_cross_entropy` includes a copy of the logits.",
             _losses(cells["losses"]),
             _summary(cells["losses"]),
             "### Training",
@@ -118,23 +117,18 @@ def _losses(cells: Cells) -> str:
     ]
     others = [name for name in CROSS_ENTROPIES[1:] if any(name in cell["seconds"] for cell in shown)]
     contestants = {**{name: name for name in others}, **{f"beta = {beta:g}": str(beta) for beta in SHOWN_BETAS}}
-    copy = cells.get("copy", {}).get("bytes_per_second")
     rows = []
     for n, k in SHOWN_SHAPES:
         for cell in shown:
             if (cell["n"], cell["k"]) == (n, k):
                 size = [f"{n} x {k}", f"{cell['scale']:g}"]
-                rows.append([*size, *(_ratio(cell, name) for name in contestants.values()), _share(cell, copy)])
-    return table(["n x k", "s", *contestants, "of a copy"], rows)
+                rows.append([*size, *(_ratio(cell, name) for name in contestants.values())])
+    return table(["n x k", "s", *contestants], rows)
 
 
 def _ratio(cell: Mapping[str, Any], name: str) -> str:
     seconds = cell.get("seconds", {})
     return f"{seconds[name]['device'] / seconds['cross_entropy']['device']:.2f}" if name in seconds else ""
-
-
-def _share(cell: Mapping[str, Any], copy: float | None) -> str:
-    return f"{cell['bytes_per_second'] / copy:.0%}" if copy and "bytes_per_second" in cell else ""
 
 
 def _summary(cells: Cells) -> str:
