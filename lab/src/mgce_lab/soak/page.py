@@ -53,7 +53,7 @@ def render(results: Results) -> str:
         "operations, compiled by PyTorch. h and p have one implementation, under `torch`.",
         "### What is allowed",
         "f are the logits of a row; phi is the [normalizer](../numerics.md). e_y is 1 at the label and 0 elsewhere.",
-        _limits(results),
+        _limits(),
         "`mgce_lab.soak.measure` has five more quantities, `mgce_lab.soak.families` all kinds of rows."
         + _added(results),
         *hardness.sections(),
@@ -62,18 +62,12 @@ def render(results: Results) -> str:
     return start + machine + rest.replace(f"{machine} ", "")  # other machines alone are named again
 
 
-def _limits(results: Results) -> str:
-    lines = ["| quantity | at most | worst | meaning |", "|---|---:|---:|---|"]
+def _limits() -> str:
+    lines = ["| quantity | at most | meaning |", "|---|---:|---|"]
     for name in MAIN:
         limit, meaning, _ = QUANTITIES[name]
-        errors = [one["error"] for where, one in results["worst"].items() if where.split("/")[2] == name]
-        cells = (
-            f"**{name}**",
-            f"{limit:g}",
-            _number(max(errors)) if errors else "",
-            meaning.partition(";")[0].replace("|", "\\|"),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
+        said = meaning.partition(";")[0].replace("|", "\\|")
+        lines.append(f"| **{name}** | {limit:g} | {said} |")
     return "\n".join(lines)
 
 
