@@ -98,7 +98,7 @@ def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> s
     """Return mean bounds at k = 10, delta `SHOWN` and the largest n: the loosest, and those beside other methods."""
     lines = [
         "Mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`, or numbers of classes in sets, of the loosest kinds "
-        "and those beside which another method was run. A method marked *wrongly* assumes what is false:",
+        "and those beside which another method was run. *Wrongly* marks a method whose assumption is false:",
         "",
         "| kind | true error | ours | others |",
         "|---|---:|---:|---|",

@@ -54,7 +54,7 @@ class Change:
         return source[: self.start] + self.new.encode() + source[self.end :]
 
     def described(self, source: bytes) -> str:
-        """Return the first line that differs, before and after: a name that does not change with the lines above it."""
+        """Return the first changed line before and after the change: a name that stays if lines above it change."""
         first, last = source.rfind(b"\n", 0, self.start) + 1, source.find(b"\n", self.end)
         before, after = source[first:last], source[first : self.start] + self.new.encode() + source[self.end : last]
         old, new = (text.decode().split("\n")[0].strip() for text in (before, after))

@@ -146,7 +146,7 @@ def merge(results: Iterable[Result]) -> Result:
 
 
 def summarize(result: Result) -> Result:
-    """Return the worst by backend/dtype/quantity and by family/quantity, and the list of what is beyond its limit."""
+    """Return the worst errors by backend/dtype/quantity and by family/quantity, and those beyond their limits."""
     summary: Result = {"counts": {}, "worst": {}, "families": {}, "failures": []}
     for where, tried in sorted(result["counts"].items()):
         backend_and_dtype = where.rsplit("/", 1)[0]

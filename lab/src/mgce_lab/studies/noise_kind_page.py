@@ -45,7 +45,7 @@ def section() -> list[str]:
         "The test has a nominal level of 5 %. The test misses weak noise, and noise that a weak network sees.",
         "",
         f"After one training by GCE, with as many rows, `noise_kind` returned “class-dependent” for {said}.",
-        "In all other cases, of right labels and symmetric noise too, it could not tell.",
+        "For right labels, symmetric noise and the other data sets, `noise_kind` could not tell.",
         "Every pair of classes that was named was a true one.",
         "The allowance for errors was set while looking at FashionMNIST and CIFAR-10.",
     ]

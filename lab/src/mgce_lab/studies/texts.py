@@ -131,7 +131,7 @@ def _measure(sets: Iterator[Set], noises: Sequence[str], methods: Sequence[str],
 
 
 def _of_a_bank(data_dir: Path) -> Iterator[Set]:
-    """Yield the sets of questions to a bank."""
+    """Yield training and test rows of banking77, which has questions that customers asked a bank."""
     parts = [_questions(data_dir, part) for part in ("train", "test")]
     for name, (k, n, seeds) in SETS.items():
         train, test = (part[part.label < k] for part in parts)

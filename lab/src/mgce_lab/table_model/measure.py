@@ -104,7 +104,7 @@ def coded(frame: pd.DataFrame) -> tuple[Any, list[bool]]:
 def of_cell(cell: Cell, seed: int, bags: int = 4) -> tuple[Any, Any]:
     """Return the transformer's probabilities of the rows of a cell of the suite, and of its test rows.
 
-    Those of training rows are of right labels, given the row and its label.
+    For training rows, they are probabilities of the right label, given the row and its label.
     """
     numbers, is_categorical = coded(pd.concat([cell.frame.drop(columns="label"), cell.test_frame]))
     generator = torch.Generator().manual_seed(seed)

@@ -117,7 +117,7 @@ class _Places(Cells):
         self._begin = -1
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        """Take the beginning of an element."""
+        """Handle the start tag of an XML element."""
         super().start(tag, values)
         if tag == "c":
             self._begin = self.byte if self._place == self.column else -1
@@ -125,7 +125,7 @@ class _Places(Cells):
                 self.gaps.setdefault(self._number, self.byte)
 
     def end(self, tag: str) -> None:
-        """Take the end of an element."""
+        """Handle the end tag of an XML element."""
         super().end(tag)
         if tag == "c" and self._begin >= 0:
             self.spans[self._number] = self._begin, self.byte

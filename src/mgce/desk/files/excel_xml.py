@@ -87,13 +87,13 @@ class _Xml:
         return self._parser.CurrentByteIndex
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        """Handle the beginning of an element."""
+        """Handle the start tag of an XML element."""
 
     def end(self, tag: str) -> None:
-        """Handle the end of an element."""
+        """Handle the end tag of an XML element."""
 
     def text(self, text: str) -> None:
-        """Handle text in an element."""
+        """Handle text between two tags."""
 
     def read(self, file: IO[bytes]) -> None:
         """Read the part to its end."""
@@ -129,7 +129,7 @@ class Tags(_Xml):
         self._handle = handle
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        """Take the beginning of an element."""
+        """Handle the start tag of an XML element."""
         self._handle(tag, values)
 
 
@@ -143,7 +143,7 @@ class Texts(_Xml):
         self._inside = self._reading_aid = False
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        """Take the beginning of an element."""
+        """Handle the start tag of an XML element."""
         if tag == "si":
             self._parts = []
         elif tag == "rPh":  # how a word is pronounced, above the word
@@ -151,7 +151,7 @@ class Texts(_Xml):
         self._inside = tag == "t" and not self._reading_aid
 
     def end(self, tag: str) -> None:
-        """Take the end of an element."""
+        """Handle the end tag of an XML element."""
         self._inside = False
         if tag == "rPh":
             self._reading_aid = False
@@ -161,7 +161,7 @@ class Texts(_Xml):
             self.texts.append(text)
 
     def text(self, text: str) -> None:
-        """Take text between tags."""
+        """Handle text between two tags."""
         if self._inside:
             self._parts.append(text)
 
@@ -202,7 +202,7 @@ class Cells(_Xml):
         self._in_cell = self._inside = self._has_value = self._formula = self._reading_aid = False
 
     def start(self, tag: str, values: dict[str, str]) -> None:
-        """Take the beginning of an element."""
+        """Handle the start tag of an XML element."""
         if tag == "c":
             self._kind, self._style = values.get("t", "n"), values.get("s", "")
             self._place = self._place_of(values["r"]) if "r" in values else self._place + 1
@@ -227,12 +227,12 @@ class Cells(_Xml):
             self.sheet.filtered = True
 
     def text(self, text: str) -> None:
-        """Take text between tags."""
+        """Handle text between two tags."""
         if self._inside:
             self._parts.append(text)
 
     def end(self, tag: str) -> None:
-        """Take the end of an element."""
+        """Handle the end tag of an XML element."""
         if tag in ("v", "t"):
             self._inside = False
         elif tag == "rPh":

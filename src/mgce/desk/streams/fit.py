@@ -171,7 +171,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
 
     The first chunk, a random sample, is fitted to and certified like a table of its own. Then the model that was
     chosen learns chunks of `LEARNT` rows, and their models become one. Each row's label is judged by the models of the
-    other chunks, and by what the model of its own, if there is one, said before it learnt the row.
+    other chunks. If its own chunk is learnt, what that chunk's model predicted before it learnt the row counts too.
 
     Args:
         parts: the table.
@@ -204,7 +204,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
 
 
 def _whole(work: Work, parts: Parts) -> TableFit:
-    """Return the fit to the first chunk, with the model of all that are learnt, and what was found in all chunks."""
+    """Return the fit to the first chunk, with the merged model of all learnt chunks, and the suspects of all chunks."""
     pilot: Pilot = work.load("pilot")
     first: TableFit = work.load("fit")
     ours: Judged = work.load("judged-0")

@@ -128,7 +128,7 @@ def columns_of_long_file(long: pd.DataFrame, rows: pd.Series[Any], named: Mappin
 def of_long_file(long: pd.DataFrame, rows: pd.Series[Any], *, apart: bool = False) -> tuple[pd.DataFrame, list[str]]:
     """Return labels as a table with a row for each name in `rows` and a column for each annotator; and notes.
 
-    Labels without an annotator go to columns of their own, as many as a row has of them.
+    Labels without an annotator go to further columns: the first of each row to one column, the second to the next.
 
     Args:
         long: the columns `row`, `annotator` and `label`.
