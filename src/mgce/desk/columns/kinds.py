@@ -159,7 +159,7 @@ class Columns:
         return labels if self.apart else respelt(labels, self.known.get(self.target, ()))
 
     def _spelt(self, frame: pd.DataFrame, name: str) -> pd.Series[Any]:
-        """Return a column as text; a whole number, written as 7 or 7.0, is spelt like the known value that it equals."""
+        """Return a column as text; a whole number, written as 7 or 7.0, is spelt like the known value it equals."""
         return spelt_as(texts(frame[name]), self.known.get(name, ()))
 
     def row_names(self, frame: pd.DataFrame) -> pd.Series[Any]:
