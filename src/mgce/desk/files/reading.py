@@ -24,7 +24,7 @@ LINE_BREAK = r"\r\n|\r|\n"
 
 @dataclass(frozen=True)
 class Lines:
-    """Counts of a text file: of its lines by content, whose sum is `total`, and of cells and rows of some kinds."""
+    """Counts of the lines of a text file by their content, with the sum `total`, and of unusual cells and rows."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1
