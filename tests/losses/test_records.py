@@ -1,6 +1,7 @@
 """What each loss says of itself is checked here without its formula; a new loss says all of it in its own file."""
 
 import json
+import math
 import pkgutil
 import runpy
 import subprocess
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import every_loss
 import mgce_lab.losses
 from contracts.loss_contract import K
 from contracts.robust_loss_contract import told
@@ -53,6 +55,28 @@ def test_a_loss_is_convex_as_it_says(name):
     first, middle, last = (table(name, f) for f in (ends[0], ends.mean(0), ends[1]))
     excess = (middle - (first + last) / 2).max()
     assert excess < 1e-13 * max(1, first.abs().max()) if LOSSES[name].convex else excess > 1e-3
+
+
+RANGES = [
+    (module, name, end)
+    for module in every_loss.MODULES.values()
+    for name, (is_integer, least, most, above) in getattr(module, "_ranges", {}).items()
+    for end in (least, most)
+    if end is not None and math.isfinite(end) and not (above and end == least)
+]
+
+
+@pytest.mark.parametrize(("module", "name", "end"), RANGES)
+def test_a_loss_and_its_gradient_are_finite_in_float32_at_both_ends_of_every_range(module, name, end):
+    logits = torch.cat([torch.zeros(1, K), 50 * torch.eye(K), torch.randn(20, K)]).requires_grad_()
+    for y in range(K):
+        try:
+            loss = module(reduction="none", **{name: end})(logits, torch.full((len(logits),), y))
+        except ValueError as refusal:  # an end that is excluded, alone or for so many classes
+            assert f"Expected `{name}` to be below" in str(refusal)
+            continue
+        (gradient,) = torch.autograd.grad(loss.sum(), logits)
+        assert loss.isfinite().all() and gradient.isfinite().all()
 
 
 def test_losses_stand_in_the_order_in_which_they_are_added(monkeypatch):

@@ -124,7 +124,7 @@ def by_scores(
 
         return scored_loss(checked, input, target, weight, options, dim)
 
-    module: Any = type(name, (base,), {"function": staticmethod(function), "defaults": defaults})
+    module: Any = type(name, (base,), {"function": staticmethod(function), "defaults": defaults, "_ranges": ranges})
     module.made = module
     function_of_loss: Any = function
     for made, called, of in ((function_of_loss, word, function), (module, name, ScoredLoss.__init__)):
