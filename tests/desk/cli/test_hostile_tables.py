@@ -115,11 +115,12 @@ CASES = {
     ),
     "no dates": Case(
         repeated("2024-05-31", "2024-01-01"),
-        ["31.5.2024"] * N_LATER,
+        ["31.5.24"] * N_LATER,
         "date",
         None,
-        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.2024' in data row 1.",),
+        ("Error: Expected `c` to be a column of dates like 2024-05-31, but got '31.5.24' in data row 1.",),
     ),
+    "days first later": Case(repeated("2024-05-31", "2024-01-01"), ["31.5.2024"] * N_LATER, "date", [19_874] * N_LATER),
     "a word among truths": Case(
         repeated("True", "False", "False"),
         ["True", "maybe", *["False"] * (N_LATER - 2)],
@@ -163,8 +164,8 @@ CASES = {
     "decimal commas": Case(
         repeated("1,5", "2,25", "7,125"),
         repeated("1,5", "7,125", n=N_LATER),
-        "category",
-        repeated("1,5", "7,125", n=N_LATER),
+        "number",
+        repeated(1.5, 7.125, n=N_LATER),
     ),
     "line breaks": Case(
         repeated("a", "b", "c"),

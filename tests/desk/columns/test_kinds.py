@@ -130,7 +130,7 @@ def test_rows_that_come_later_may_hold_more_words_than_those_the_kind_was_told_f
     with pytest.raises(
         ValueError, match=r"Expected `size` to be a column of finite numbers, but got '\?' in data row 2."
     ):
-        columns.select(pd.DataFrame({"size": [None, "?", "1,5"]}))
+        columns.select(pd.DataFrame({"size": [None, "?", "1.5 kg"]}))
 
 
 def test_unseen_categories_are_counted():
@@ -199,12 +199,58 @@ def test_numbers_of_eight_digits_are_dates_only_if_all_have_months_and_days():
         assert Columns.of(frame, "class").kinds == {"n": kind}
 
 
+GERMAN = MOMENT.strftime("%d.%m.%Y")
+
+
+@pytest.mark.parametrize("form, other", [("%d.%m.%Y", "%d.%m.%Y %H:%M"), ("%d/%m/%Y", "%d-%m-%Y"), ("%m/%d/%Y",) * 2])
+def test_dates_with_the_year_last_are_those_of_pandas(form, other):
+    days = pd.Series(pd.date_range("2023-12-01", periods=60))
+    expected = (days - pd.Timestamp(0)).dt.days
+    frame = pd.DataFrame({"day": days.dt.strftime(form), "class": ["a", "b"] * 30})
+    columns = Columns.of(frame, "class")
+    assert columns.kinds == {"day": "date"}
+    for written in (days, days.dt.strftime(form), days.dt.strftime(other), days.dt.strftime("%Y-%m-%d")):
+        np.testing.assert_array_equal(columns.select(pd.DataFrame({"day": written}))["day"], expected)
+        of_dates = Columns.of(pd.DataFrame({"day": days, "class": ["a", "b"] * 30}), "class")
+        np.testing.assert_array_equal(of_dates.select(pd.DataFrame({"day": written}))["day"], expected)
+    second = pd.Timestamp("2024-02-01") if "%d" in form[:2] else pd.Timestamp("2024-01-02")
+    (alone,) = columns.select(pd.DataFrame({"day": ["01/02/2024"]}))["day"]
+    assert alone == (second - pd.Timestamp(0)).days  # one row does not show the order: the training rows did
+
+
+@pytest.mark.parametrize(
+    "cells", [["01/02/2024", "03/04/2024"], ["13/01/2024", "01/13/2024"], ["1.2.3024", "2.2.3024"]]
+)
+def test_dates_whose_order_does_not_show_are_categories(cells):
+    frame = pd.DataFrame({"day": cells * 10, "class": ["a", "b"] * 10})
+    assert Columns.of(frame, "class").kinds == {"day": "category"}
+
+
+def test_dates_without_an_order_are_refused_with_the_question_that_they_leave():
+    columns = Columns({"day": "date"}, "class", formats={"day": "YYYY-MM-DD"})
+    with pytest.raises(ValueError, match="like 2024-05-31, but got '01/02/2024' in data row 1. Does the day or the"):
+        columns.select(pd.DataFrame({"day": ["01/02/2024"] * 2}))
+    assert columns.select(pd.DataFrame({"day": [GERMAN] * 2}))["day"].tolist() == [(MOMENT - pd.Timestamp(0)).days] * 2
+
+
+def test_decimal_commas_stay_decimal_in_other_tables():
+    cells = ["unknown", *["1.234,50", "12,5", "1.000", "7", "0,5"] * 10][:50]
+    columns = Columns.of(pd.DataFrame({"n": cells, "class": ["a", "b"] * 25}), "class")
+    assert columns.kinds == {"n": "number"} and columns.formats == {"n": "decimal comma"} and "n" in columns.text
+    later = pd.DataFrame({"n": ["1.234", "0,25", "-1.234.567,8"]})
+    assert columns.select(later)["n"].tolist() == [1234, 0.25, -1234567.8]
+    plain = Columns({"n": "number"}, "class", formats={"n": "plain"})
+    assert plain.select(pd.DataFrame({"n": ["1.234", "0,25"]}))["n"].tolist() == [1234, 0.25]
+    with_points = columns.select(pd.DataFrame({"n": ["1.234", "0.25", "0,25"]}))["n"]
+    np.testing.assert_array_equal(with_points, [1.234, 0.25, np.nan])
+
+
 def test_two_forms_of_dates_in_one_column_are_categories():
     frame = pd.DataFrame({"day": ["2024-05-31", "2024-W22-5"] * 10, "class": ["a", "b"] * 10})
     assert Columns.of(frame, "class").kinds == {"day": "category"}
 
 
-@pytest.mark.parametrize("cell", ["31.12.2024", "soon", "2024-02-30", "0000-00-00"])
+@pytest.mark.parametrize("cell", ["31.12.24", "soon", "2024-02-30", "0000-00-00"])
 def test_a_cell_that_is_no_date_is_named_with_its_column(cell):
     columns = Columns({"day": "date"}, "class")
     frame = pd.DataFrame({"day": ["2024-05-31"] * 9 + [cell]})

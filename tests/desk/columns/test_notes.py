@@ -45,12 +45,14 @@ NAMES = [f"person {i}" for i in range(N)]
         ("same", [7] * N, "Column `same` has the same value in every row."),
         ("copy", CLEAN["y"], "Column `copy` determines the label of every row. If it is a copy of `y`"),
         ("copy", [3, 9] * (N // 2), "Column `copy` determines the label of every row."),
-        ("price", [f"{i},5" for i in range(N)], "Column `price` looks like numbers with a decimal comma"),
-        ("day", [f"{1 + i % 28}/2/2024" for i in range(N)], "Column `day` looks like dates, but is taken as categor"),
+        ("price", [f"{i},5" for i in range(N)], "Column `price` is read as numbers with decimal commas, '0,5' as 0.5"),
+        ("price", ["1,5", "2.5", "3,5", "4,5"] * 10, "Column `price` looks like numbers with a decimal comma"),
+        ("day", [f"{1 + i % 28}/2/2024" for i in range(N)], "Column `day` is read as dates, '1/2/2024' as 2024-02-01."),
+        ("day", [f"{1 + i % 12}/2/2024" for i in range(N)], "Column `day` looks like dates, but is taken as categor"),
         (
             "day",
             [f"{1 + i}.2.24" for i in range(N)],
-            "Column `day` looks like dates, but is taken as categories: dates ",
+            "Column `day` looks like dates, but is taken as categories: they ",
         ),
         (
             "price",
@@ -78,9 +80,14 @@ NAMES = [f"person {i}" for i in range(N)]
             "Column `x` looks like times, but is taken as categories.",
         ),
         ("x", [f"12:{i:02}:00" for i in range(N)], "Column `x` looks like times, but is taken as categories."),
-        ("price", ["1,234", "5,67", "9,1"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
-        ("price", ["1.234,56", "7,5", "2,5"] * 13 + ["1,5"], "Column `price` looks like numbers with a decimal comma"),
-        ("price", ["1.234.567", "1.234", "9"] * 13 + ["8"], "Column `price` looks like numbers with points between th"),
+        (
+            "price",
+            ["1,234", "5,67", "9,1"] * 13 + ["1,5"],
+            "Column `price` is read as numbers with decimal commas, '1,",
+        ),
+        ("price", ["1.234,56", "7,5", "2,5"] * 13 + ["1,5"], "Column `price` is read as numbers with decimal commas"),
+        ("price", ["1.234.567", "1.234", "9"] * 13 + ["8"], "Column `price` is read as numbers with thousands separat"),
+        ("price", ["1.234.567", "1.234", "9"] * 13 + ["3 kg"], "Column `price` looks like numbers with points betwee"),
         (
             "price",
             ["1,234", "999", "7"] * 13 + ["8"],
@@ -137,10 +144,10 @@ def test_rows_without_a_label_are_counted():
 
 
 def test_no_advice_makes_numbers_wrong():
-    said = notes(price=["1,5", "2,25"] * (N // 2), amount=["1,234", "999"] * (N // 2))
+    said = notes(price=["1,5", "2,25", "2,5", "2.5"] * (N // 4), amount=["1,234", "999"] * (N // 2))
     assert [sentence for sentence in said if "--decimal" in sentence] == []
     assert any(sentence.endswith("a decimal comma for the file would misread column `amount`.") for sentence in said)
-    assert notes(price=["1,5", "2,25"] * (N // 2))[0].endswith("See --decimal.")
+    assert notes(price=["1,5", "2,25", "2,5", "2.5"] * (N // 4))[0].endswith("See --decimal.")
 
 
 @pytest.mark.parametrize(

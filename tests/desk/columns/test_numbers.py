@@ -2,7 +2,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mgce.desk.columns.cells import PLAIN, THOUSANDS, TRUTH, format_of_text, numbers_of_text, points_between_thousands
+from mgce.desk.columns.cells import (
+    DECIMAL_COMMA,
+    PLAIN,
+    THOUSANDS,
+    TRUTH,
+    format_of_text,
+    numbers_of_text,
+    points_between_thousands,
+)
 
 RNG = np.random.default_rng(0)
 VALUES = [*RNG.integers(-(10**9), 10**9, 50), *RNG.integers(0, 2000, 50), 0, 999, 1000, -1000]
@@ -14,6 +22,16 @@ def test_thousands_are_as_python_writes_them(separator, decimals):
     text = pd.Series([f"{value:,.{decimals}f}".replace(",", separator) for value in VALUES])
     assert format_of_text(text) == THOUSANDS
     np.testing.assert_array_equal(numbers_of_text(text, THOUSANDS), VALUES)
+
+
+@pytest.mark.parametrize("separator", [".", "'", " ", "\u00a0", ""])
+def test_decimal_commas_are_those_of_python_with_the_signs_exchanged(separator):
+    values = RNG.normal(scale=10**4, size=50).round(2)
+    text = pd.Series([f"{value:,.2f}".replace(",", "_").replace(".", ",").replace("_", separator) for value in values])
+    assert format_of_text(text) == DECIMAL_COMMA
+    np.testing.assert_array_equal(numbers_of_text(text, DECIMAL_COMMA), values)
+    assert format_of_text(pd.concat([text, pd.Series(["soon", None])])) == DECIMAL_COMMA
+    assert format_of_text(pd.concat([text, pd.Series(["3.14"])])) == PLAIN
 
 
 def test_thousands_of_india_are_read():

@@ -182,10 +182,8 @@ def test_dates_before_1900_are_read_or_named(tmp_path):
     columns = Columns.of(frame, "y")
     born = columns.select(frame)["born"]
     assert columns.kinds == {"born": "date"}
-    assert born.iloc[[30, 32]].tolist() == [
-        (dt.datetime(*day) - dt.datetime(1970, 1, 1)).days for day in ((1871, 1, 18), (1899, 12, 25))
-    ]
-    assert born.isna().tolist() == [False] * 31 + [True, False]
+    old, before_1900 = ((dt.datetime(*day) - dt.datetime(1970, 1, 1)).days for day in ((1871, 1, 18), (1899, 12, 25)))
+    assert born.iloc[30:].tolist() == [old, old, before_1900]
     assert reading.notes == [
         "Column `born` holds dates, and 2 texts ('1871-01-18', for one). Excel has no dates before 1900; such a date "
         "is read if it is written like 1899-12-31."

@@ -71,6 +71,20 @@ def test_na_is_a_class_and_elsewhere_a_missing_value(tmp_path):
     np.testing.assert_array_equal(frame["a"], [np.nan, 1, 2, 3])
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+def test_words_that_count_as_missing_are_named_once(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    words = pd.DataFrame(
+        {"a": ["n/a", "NULL", "", 4], "b": ["n/a", "x", "-", "?"], "c": ["", 2, 3, 4], "y": ["NA"] * 4}
+    )
+    words.to_csv(path, index=False) if suffix == ".csv" else words.to_excel(path, index=False)
+    reading = read_accounted(path, "table", text=["y"], classes=["y"])[1]
+    assert reading.notes == ["`n/a` and `NULL` count as missing: 2 cells of `a`, 1 cell of `b`."]
+    only_empty = words[["c", "y"]].replace("NA", "x")
+    only_empty.to_csv(path, index=False) if suffix == ".csv" else only_empty.to_excel(path, index=False)
+    assert read_accounted(path, "table")[1].notes == []
+
+
 def test_missing_values_are_those_of_pandas(tmp_path):
     words = [f'"{word}"' for word in MISSING]
     (tmp_path / "t.csv").write_text("\n".join(["a,class", *(f"{word},x" for word in words), "-,x"]))

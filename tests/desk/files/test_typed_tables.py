@@ -178,7 +178,8 @@ def test_rows_and_cells_of_excel_are_accounted_for(tmp_path):
     assert frame.columns.tolist() == ["code", "x", "Unnamed: 2", "y", "z"]
     assert frame["Unnamed: 2"].isna().tolist() == [True, True, False]
     assert reading.spreadsheet_lines(np.arange(3)).tolist() == [3, 5, 6]
-    blank, error = reading.notes
+    blank, error, marks = reading.notes
+    assert marks == "`n/a` and `NA` count as missing: 1 cell of `x`, 1 cell of `z`."
     assert blank == "2 blank rows of sheet 'S' were left out."
     assert error == "1 cell holds an error of Excel (#DIV/0!, for one), which counts as missing."
 

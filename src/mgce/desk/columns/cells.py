@@ -1,4 +1,4 @@
-"""Read cells of text as numbers, with or without thousands separators, as true and false, or as ISO 8601 dates."""
+"""Read cells of text as numbers with several separators, as true and false, or as dates."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ FORMS = {
     ORDINAL: (r"-(\d{3})", "%Y-%j"),
     DIGITS: (r"(\d{2})(\d{2})", "%Y-%m-%d"),
 }
+# Dates with the year last, which become dates with the year first.
+DAY_FIRST, MONTH_FIRST = "DD.MM.YYYY", "MM/DD/YYYY"
+YEAR_LAST = r"\s*(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?!\d)"
+ORDERS = {DAY_FIRST: r"\4-\3-\1", MONTH_FIRST: r"\4-\1-\3"}
 CLOCK = r"(\d{1,2})(?::?(\d{2})(?::?(\d{2})(?:[.,](\d+))?)?)?"
 ZONE = r"(?:Z|UTC|GMT|([-+]\d{2})(?::?(\d{2})(?::?(\d{2}))?)?)"  # with seconds, as Python writes local mean times
 TIME = rf"(?:(?:T|\s+){CLOCK}(?:\s*{ZONE})?)?"
@@ -39,11 +43,14 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
 
     Args:
         text: cells of text; some may be missing.
-        forms: keys of `FORMS`, the formats of dates that are recognised.
+        forms: keys of `FORMS` and `ORDERS`, the formats of dates that are recognised.
     """
     codes, different = pd.factorize(text.astype("str"))  # most columns hold a date many times
     days = np.full(len(different) + 1, np.nan)  # the last for a missing cell, whose code is -1
     cells = pd.Series(different).str.strip().str.upper()
+    for order in ORDERS.keys() & {*forms}:
+        cells = cells.str.replace(f"^{YEAR_LAST}", ORDERS[order], regex=True)
+    forms = dict.fromkeys(CALENDAR if form in ORDERS else form for form in forms)
     cells = cells[cells.str.match(r"\d{4}", na=False).astype(bool)]
     for form in forms:
         pattern, name = FORMS[form]
@@ -54,6 +61,21 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
             days[parts.index.to_numpy()] = _days_of_parts(parts, form, name)
             cells = cells[~alike]
     return pd.Series(days[codes], index=text.index)
+
+
+def order_of(text: pd.Series[Any]) -> str | None:
+    """Return whether dates with the year last begin with the day or the month; None if the column does not show it.
+
+    A number above 12 is a day. Points stand in dates that begin with the day.
+
+    Example:
+        >>> [order_of(pd.Series(cells)) for cells in (["1.2.2024"], ["1/2/2024", "1/13/2024"], ["1/2/2024"])]
+        ['DD.MM.YYYY', 'MM/DD/YYYY', None]
+    """
+    first, sign, second, _ = text.str.extract(YEAR_LAST).T.to_numpy()
+    day = (pd.to_numeric(first) > 12).any() or (sign == ".").any()
+    month = (pd.to_numeric(second) > 12).any()
+    return None if day == month else DAY_FIRST if day else MONTH_FIRST
 
 
 def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
@@ -101,8 +123,8 @@ def _time(parts: pd.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     return utc.astype(np.int64), small.to_numpy() & (local <= DAY)  # 24:00 is a time
 
 
-PLAIN, THOUSANDS, TRUTH = "plain", "thousands", "true/false"
-NUMBER_FORMATS = (PLAIN, THOUSANDS, TRUTH)
+PLAIN, THOUSANDS, DECIMAL_COMMA, TRUTH = "plain", "thousands", "decimal comma", "true/false"
+NUMBER_FORMATS = (PLAIN, THOUSANDS, DECIMAL_COMMA, TRUTH)
 # Between groups of three digits stands a comma, an apostrophe or a space, of which Unicode has several. In India, the
 # groups before the last have two digits.
 GROUP_SEPARATORS = (",", "'", "\u2019", " ", "\u00a0", "\u202f")
@@ -112,6 +134,8 @@ GROUPED = rf"\s*[-+]?(?:[1-9]\d{{0,2}}(?:{_GROUPS})|[1-9]\d?(?:,\d{{2}})*,\d{{3}
 COMMA = r"\s*[-+]?\d*,\d+\s*"
 # Points between thousands, as in 1.234.567 and 1.234,5.
 POINTS = r"\s*[-+]?\d{1,3}(?:(?:\.\d{3}){2,}(?:,\d*)?|\.\d{3},\d*)\s*"
+# A number in a column of decimal commas, with points, apostrophes or spaces between thousands or without.
+WITH_COMMA = r"(?=.*\d)\s*[-+]?(?:\d*|[1-9]\d{0,2}(?:(?:\.\d{3})+|(?:['\u2019 \u00a0\u202f]\d{3})+))(?:,\d+)?\s*"
 WORDS = {"true": True, "false": False}
 
 
@@ -123,6 +147,10 @@ def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:
         form: one of `NUMBER_FORMATS`. Numbers in the format `PLAIN` are read with every form.
     """
     numbers: pd.Series[Any] = pd.to_numeric(text, errors="coerce").astype(float)
+    with_comma = _like(text, WITH_COMMA)
+    if form == DECIMAL_COMMA and not (numbers.notna() & ~with_comma).any():  # no number has a decimal point
+        swapped = text.str.replace(r"[^-+\d,]", "", regex=True).str.replace(",", ".")
+        return pd.to_numeric(text.where(~with_comma, swapped), errors="coerce").astype(float)
     if form == TRUTH:
         numbers = numbers.fillna(_words(text))
     elif form == THOUSANDS:
@@ -136,7 +164,12 @@ def format_of_text(text: pd.Series[Any]) -> str:
     plain, words = numbers_of_text(text, PLAIN).dropna(), _words(text).dropna()
     if len(words) > len(plain) or (len(plain) and plain.isin(WORDS.values()).all()):
         return TRUTH
-    grouped = _like(text, GROUPED)
+    grouped, with_comma = _like(text, GROUPED), _like(text, WITH_COMMA)
+    # Commas that only decimals have, against those that thousands have too: a few of either are typing errors.
+    decimal = with_comma & numbers_of_text(text, THOUSANDS).isna()
+    if decimal.sum() > (with_comma & grouped & text.str.contains(",", na=False)).sum():
+        others = text[~with_comma].str.contains(r"\d", na=False)
+        return PLAIN if others.any() else DECIMAL_COMMA
     return THOUSANDS if grouped.any() and not (_like(text, COMMA) & ~grouped).any() else PLAIN
 
 

@@ -16,6 +16,7 @@ from mgce._text import printable
 from mgce._validation import NAMED, expected, listed, nearest
 from mgce.desk.columns.cells import (
     CALENDAR,
+    DECIMAL_COMMA,
     DIGITS,
     END,
     FIRST_DAY,
@@ -23,14 +24,17 @@ from mgce.desk.columns.cells import (
     GROUPED,
     MONTH,
     NUMBER_FORMATS,
+    ORDERS,
     ORDINAL,
     PLAIN,
     TRUTH,
     WORDS,
+    YEAR_LAST,
     days_of_dates,
     days_of_text,
     format_of_text,
     numbers_of_text,
+    order_of,
     points_between_thousands,
 )
 from mgce.desk.columns.spellings import respelt
@@ -43,7 +47,7 @@ NUMBER, CATEGORY, DATE, TEXT, EMBEDDING = "number", "category", "date", "text", 
 KINDS = (NUMBER, CATEGORY, DATE, TEXT, EMBEDDING)
 AS_WRITTEN = (CATEGORY, TEXT, EMBEDDING)  # kinds whose values are not converted to numbers
 # The formats in which a column of each kind may be written.
-FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: tuple(FORMS), TEXT: (), EMBEDDING: ()}
+FORMATS = {NUMBER: NUMBER_FORMATS, CATEGORY: (), DATE: (*FORMS, *ORDERS), TEXT: (), EMBEDDING: ()}
 WHOLE = r"-?(?:0|[1-9]\d*)(?:\.0)?"  # a whole number, as Python writes one of either type
 # A misfit is a value that is not of the kind of its column, such as "unknown" in a column of numbers; it counts as
 # missing. A column is inferred to be of numbers or dates if at most this share of its values are misfits, or if they
@@ -59,7 +63,8 @@ class Columns:
     target: str  # the column of the labels
     id: str | None = None  # the column that names the rows, if any
     # From the name of a feature to the format of its training rows, one of `FORMATS`; numbers without one are plain.
-    # Numbers are read in this format only, dates in all: what a date means depends on no other cell.
+    # Numbers are read in this format only, dates in all. Whether 1/2/2024 is in January or February, the column shows
+    # that holds it, or else the training rows.
     formats: Mapping[str, str] = field(default_factory=dict)
     width: int = 0  # number of features in the column of embeddings, which is then the only feature; else 0
     # The categories and labels that a model knows, by column. A whole number is read in their spelling, 7 or 7.0.
@@ -78,8 +83,9 @@ class Columns:
 
     @property
     def text(self) -> list[str]:
-        """The columns whose values must be read from a text file as written, so that "007" does not become 7."""
+        """The columns to read from a text file as written: "007" must not become 7, nor 1.234 a number below 1234."""
         written = [name for name, kind in self.kinds.items() if kind in (CATEGORY, TEXT)]
+        written += [name for name, form in self.formats.items() if form == DECIMAL_COMMA]
         return [name for name in (*written, self.target, self.id) if name is not None]
 
     @classmethod
@@ -95,11 +101,11 @@ class Columns:
     ) -> Columns:
         """Infer the kind of each column (number, date, text or category) from its values.
 
-        A column of numbers holds numbers, or true and false. A column of dates holds dates of one format with the year
-        first. A column of text holds many different values of several words. Every other column holds categories. At
-        most 5 % of the values in a column of numbers or dates may be something else, or more if they are a few words
-        that come again, such as marks of missing values. Columns without any
-        value are left out. In a table with a column of embeddings, this column is the only feature.
+        A column of numbers holds numbers, or true and false. A column of dates holds dates of one format. A column of
+        text holds many different values of several words. Every other column holds categories. At most 5 % of the
+        values in a column of numbers or dates may be something else, or more if they are a few words that come again,
+        such as marks of missing values. Columns without any value are left out. In a table with a column of
+        embeddings, this column is the only feature.
 
         Args:
             frame: the table.
@@ -297,7 +303,7 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
     def fits(kind: str, form: str) -> bool:
         values = _read(column, kind, form)
         # Codes may look like dates of these forms, but hardly like dates that tables hold.
-        likely = form not in (DIGITS, MONTH, ORDINAL) or FIRST_DAY <= values.median() < END
+        likely = form not in (DIGITS, MONTH, ORDINAL, *ORDERS) or FIRST_DAY <= values.median() < END
         misfits = column[values.isna() & column.notna()]
         return bool(likely and (len(misfits) <= allowed or are_marks(misfits, values)))
 
@@ -310,7 +316,8 @@ def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
         return DATE, DIGITS
     if number_format is not None and fits(NUMBER, number_format):
         return (CATEGORY, None) if _holds_codes(column) else (NUMBER, number_format)
-    dates = next(((DATE, form) for form in FORMS if fits(DATE, form)), None)
+    forms = [*FORMS, order_of(texts(column).astype("str"))]
+    dates = next(((DATE, form) for form in forms if form is not None and fits(DATE, form)), None)
     return dates or (TEXT if is_text(texts(column)) else CATEGORY, None)
 
 
@@ -319,7 +326,8 @@ def _number_format(column: pd.Series[Any]) -> str | None:
     if _is_number(column):
         return TRUTH if column.dropna().isin(WORDS.values()).all() else PLAIN
     text = texts(column).astype("str")
-    return None if points_between_thousands(text) else format_of_text(text)
+    form = format_of_text(text)
+    return None if form != DECIMAL_COMMA and points_between_thousands(text) else form
 
 
 def _holds_codes(column: pd.Series[Any]) -> bool:
@@ -333,28 +341,27 @@ def _is_number(column: pd.Series[Any]) -> bool:
     return bool(types.is_numeric_dtype(column) or types.infer_dtype(column, skipna=True) == "boolean")
 
 
-def _read(column: pd.Series[Any], kind: str, form: str | None = None) -> pd.Series[Any]:
+def _read(column: pd.Series[Any], kind: str, *forms: str) -> pd.Series[Any]:
     """Convert a column to numbers, or dates to days since 1970.
 
     Args:
         column: values of any type.
         kind: NUMBER or DATE.
-        form: the format of its cells of text; None for dates of all formats.
+        *forms: the format of numbers in its cells of text, or those of dates.
 
     Returns:
         The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.
     """
     if types.is_datetime64_any_dtype(column):
         dates = days_of_dates(column)
-        return dates if kind == DATE and form in (None, CALENDAR) else dates * np.nan
+        return dates if kind == DATE and CALENDAR in forms else dates * np.nan
     if _is_number(column):
         numbers = pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
         return numbers if kind == NUMBER else _dates_of_digits(numbers)
     text = texts(column).astype("str")
     if kind == NUMBER:
-        return numbers_of_text(text, form or PLAIN)
-    # Only dates with the year first: whether 1/2/2024 is in January or February depends on the country.
-    return days_of_text(text, FORMS if form is None else [form])
+        return numbers_of_text(text, *forms)
+    return days_of_text(text, forms)
 
 
 def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
@@ -368,12 +375,16 @@ def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
 def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     """Read a column that was inferred to be of numbers or dates when the model was fitted.
 
-    Dates are read in every format, whatever the format in the training rows.
+    Dates are read in every format. Whether the day or the month comes first, the column shows, or the training rows.
 
     Raises:
         ValueError: if the column has an infinite number, or no value that is a number or a date, in several rows.
     """
-    numbers = _read(column, kind, form if kind == NUMBER else None)
+    # A table with the training rows' numbers may have been saved where commas are decimal.
+    forms = [DECIMAL_COMMA if form == PLAIN and _number_format(column) == DECIMAL_COMMA else form]
+    if kind == DATE:
+        forms = [*FORMS, *ORDERS.keys() & {order_of(texts(column).astype("str")) or form}]
+    numbers = _read(column, kind, *forms)
     misfits = np.flatnonzero(numbers.isna() & column.notna())
     refused = np.flatnonzero(np.isinf(numbers))
     # Without any value that can be read, the column is not the one that was fitted to. Of one row that is not known.
@@ -383,5 +394,6 @@ def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
         values = "finite numbers" if kind == NUMBER else "dates like 2024-05-31"
         first, row = column.iloc[refused[0]], row_number(column, int(refused[0]))
         got = f"{first!r} in data row {row}" if isinstance(first, str) else f"{first} in data row {row}"
-        raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}."))
+        unknown = " Does the day or the month come first?" * (kind == DATE and bool(re.match(YEAR_LAST, str(first))))
+        raise ValueError(printable(f"Expected `{column.name}` to be a column of {values}, but got {got}.{unknown}"))
     return numbers

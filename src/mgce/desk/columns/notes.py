@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mgce.desk.columns.cells import DIGITS, GROUPED, ORDINAL, THOUSANDS
+from mgce.desk.columns.cells import DECIMAL_COMMA, DIGITS, GROUPED, ORDERS, ORDINAL, THOUSANDS
 from mgce.desk.columns.kinds import (
     AS_WRITTEN,
     CATEGORY,
@@ -42,11 +42,11 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         columns: the columns of the table and their kinds.
     """
     return [
+        *_on_formats(frame, selected, columns),
         *cells_with_line_breaks(frame),
         *unlike_their_column(frame, selected, columns.kinds),
         *_on_marks(frame, selected, columns),
         *_on_names(selected),
-        *_on_formats(frame, selected, columns),
         *(
             sentence
             for name in columns.kinds
@@ -115,14 +115,19 @@ def _on_marks(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> 
 
 
 def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
-    """Report columns of numbers read with thousands separators, and columns read as dates that could be codes."""
-    for name, form in columns.formats.items():
-        text, values = frame[name].astype(object).map(str), selected[name]
-        if form == THOUSANDS:
-            for row in np.flatnonzero(text.str.fullmatch(GROUPED))[:1]:
+    """Report how columns were read whose cells could mean something else, and those that could not be read."""
+    thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
+    for name, kind in columns.kinds.items():
+        text, values, form = frame[name].astype(object).map(str), selected[name], columns.formats.get(name)
+        if kind == CATEGORY and len(frame) >= MANY_ROWS and (sentence := unread(values, thousands)):
+            yield sentence
+        pattern = {THOUSANDS: GROUPED, DECIMAL_COMMA: r".*[,.].*"}.get(str(form))
+        if pattern is not None:
+            for row in np.flatnonzero(text.str.fullmatch(pattern) & values.notna())[:1]:
                 cell, value = text.iloc[row].strip(), f"{values.iloc[row]:.15g}"
-                yield f"Column `{name}` is read as numbers with thousands separators, {cell!r} as {value}."
-        elif form in (DIGITS, ORDINAL):
+                how = "decimal commas" if form == DECIMAL_COMMA and "," in cell else "thousands separators"
+                yield f"Column `{name}` is read as numbers with {how}, {cell!r} as {value}."
+        elif form in (DIGITS, ORDINAL, *ORDERS):
             for row in np.flatnonzero(values.notna())[:1]:
                 cell, day = text.iloc[row].strip(), np.datetime64(int(values.iloc[row] // 1), "D")
                 yield f"Column `{name}` is read as dates, {cell!r} as {day}."
@@ -160,8 +165,7 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
             f"words on average. If its values are categories, pass --category '{values.name}'."
         )
     elif kind == CATEGORY:
-        thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
-        yield from _on_categories(values, n_values, thousands)
+        yield from _on_categories(values, n_values)
     elif re.fullmatch(UNNAMED, str(values.name)):
         return  # `_on_names` reports this column
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
@@ -171,14 +175,11 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
         )
 
 
-def _on_categories(values: pd.Series[Any], n_values: int, thousands: list[str]) -> Iterator[str]:
-    """Report a column of categories that looks like numbers, dates or names of the rows."""
-    sentence = unread(values, thousands)
+def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
+    """Report a column of categories with several spellings of one, or that looks like names of the rows."""
     for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), noun="category")):
         yield f"Column `{values.name}`: {question}"
-    if sentence is not None:
-        yield sentence
-    elif n_values > UNIQUE * len(values):
+    if n_values > UNIQUE * len(values) and unread(values, []) is None:
         yield (
             f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
             f"pass --id '{values.name}'; if it is text to learn from, --text '{values.name}'; otherwise --drop "

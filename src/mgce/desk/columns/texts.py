@@ -13,7 +13,7 @@ from mgce.desk.columns.cells import THOUSANDS, days_of_text, numbers_of_text, po
 from mgce.desk.files.tables import MAX_CATEGORIES
 from mgce.desk.files.vectors import SHORTEST
 
-DECIMAL_COMMA = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
+COMMA_NUMBER = r"\s*[-+]?(?:\d+|\d{1,3}(?:[.' ]\d{3})+),\d+\s*"
 DIGITS_AND_POINTS = r"\s*[-+]?\d+(?:\.\d+)*\s*"
 _MONTHS = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\\.?"
 # Dates with the day or the month first, such as 31.5.2024; with the name of a month; months such as 2024/05; and dates
@@ -51,7 +51,7 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
     def mostly(pattern: str) -> bool:
         return bool(different.str.fullmatch(pattern).mean() > 1 / 2)
 
-    if mostly(DECIMAL_COMMA):
+    if mostly(COMMA_NUMBER):
         advice = "See --decimal."
         if thousands:
             advice = f"Write it with a point: a decimal comma for the file would misread column `{thousands[0]}`."
@@ -71,8 +71,8 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
         return marks
     if mostly(OTHER_DATE):
         return (
-            f"Column `{name}` looks like dates, but is taken as categories: dates are recognised only if they are "
-            "written with the year first, like 2024-05-31 or 2024-05-31T13:30+02:00."
+            f"Column `{name}` looks like dates, but is taken as categories: they do not show what is day, month and "
+            f"year ({different.iloc[0]!r}, for one). Write them with the year first, like 2024-05-31."
         )
     if mostly(TIME_OF_DAY):
         return f"Column `{name}` looks like times, but is taken as categories. Write it as a number, such as of hours."

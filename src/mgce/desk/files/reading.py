@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mgce._validation import NAMED, listed
 from mgce.desk.files.layout import SHOWN
 from mgce.desk.files.separators import Division, long_cells, text_lines
 
@@ -102,7 +104,13 @@ class Reading:
         return np.asarray(rows + 2 + np.searchsorted(self.rows_before_blank, rows, side="right"), dtype=np.int64)
 
 
-def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines, list[str], tuple[int, ...]]:
+# How many cells of a column hold a word that counts as missing, by word and column.
+Marks = Mapping[tuple[str, str], int]
+
+
+def count_lines(
+    content: bytes, encoding: str, divided: Division, missing: Collection[str] = ()
+) -> tuple[Lines, list[str], tuple[int, ...], Marks]:
     """Count the lines of a text file by what they contain: names, rows, blanks, or parts of cells.
 
     Python's `csv` reader does the counting, independently of pandas. If the two find different numbers of rows, lines
@@ -112,11 +120,14 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
         content: the bytes of the file.
         encoding: the character encoding of the file.
         divided: how each line is split into values.
+        missing: words that count as missing.
 
     Returns:
-        The counts, the column names, and for each blank line the number of rows before it.
+        The counts, the column names, for each blank line the number of rows before it, and the words that count as
+        missing.
     """
     names: list[str] = []
+    words, marks = {*missing} - {""}, Counter[tuple[str, str]]()
     before_blank: list[int] = []
     n = dict.fromkeys(("names", "rows", "below", "blank", "in_cells", "broken_cells", "short_rows"), 0)
     first_short = first_long = before = 0
@@ -137,6 +148,8 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
                 n["below"] += taken
             else:
                 n["rows"] += 1
+                if not words.isdisjoint(row):
+                    marks.update((cell, name) for cell, name in zip(row, names, strict=False) if cell in words)
                 if taken > 1:
                     n["in_cells"] += taken - 1
                     n["broken_cells"] += sum("\n" in cell or "\r" in cell for cell in row)
@@ -147,7 +160,31 @@ def count_lines(content: bytes, encoding: str, divided: Division) -> tuple[Lines
                     first_long = first_long or before
     excel = int(divided.excel_line)
     counted = Lines(before, excel, above, **n, first_short=first_short, first_long=first_long)
-    return counted, names, tuple(before_blank)
+    return counted, names, tuple(before_blank), marks
+
+
+def on_marks(marks: Marks, classes: Collection[str]) -> list[str]:
+    """Say, in one sentence, which words count as missing in which columns; nothing if there are none.
+
+    Args:
+        marks: how often each word is in each column.
+        classes: columns of classes, where the words are classes.
+
+    Example:
+        >>> on_marks({("n/a", "income"): 14, ("NULL", "income"): 1, ("n/a", "class"): 2}, ["class"])
+        ['`n/a` and `NULL` count as missing: 15 cells of `income`.']
+    """
+    by_word, by_column = Counter[str](), Counter[str]()
+    for (word, name), n in marks.items():
+        if name not in classes:
+            by_word[f"`{word}`"] += n
+            by_column[name] += n
+    if not by_word:
+        return []
+    *words, last = (word for word, _ in by_word.most_common())
+    verb, said = ("count", f"{', '.join(words)} and {last}") if words else ("counts", last)
+    columns = [f"{_count(n, 'cell')} of `{name}`" for name, n in by_column.most_common()]
+    return [f"{said} {verb} as missing: {listed(columns, NAMED)}."]
 
 
 def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mgce._validation import check_count, expected
 from mgce.desk.files.layout import Asked, around
-from mgce.desk.files.reading import Reading, count_lines
+from mgce.desk.files.reading import Reading, count_lines, on_marks
 from mgce.desk.files.separators import Division, check_text, division
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
     check_text(content, form.separator, asked.stored)
     divided = division(content, form.encoding, form.separator, asked.names)
     text, classes = asked.text, asked.classes
-    lines, names, blank = count_lines(content, form.encoding, divided)
+    lines, names, blank, marks = count_lines(content, form.encoding, divided, MISSING)
     options: dict[str, Any] = {"sep": divided.sep, "decimal": form.decimal, "encoding": form.encoding}
     options |= {"dtype": dict.fromkeys(text, "str"), "index_col": False, "low_memory": False}
     options |= {"skiprows": divided.skipped, "nrows": divided.rows}
@@ -87,6 +87,7 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
         row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
         raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
     sentences = around(1 + divided.above, divided.title, divided.groups, lines.below, divided.remark)
+    sentences += on_marks(marks, classes)
     if form.decimal != ".":
         numbers = frame.select_dtypes("float").columns
         if len(numbers):  # read again as text, where thousands separators can be recognised

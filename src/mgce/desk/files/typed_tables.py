@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from mgce._limits import TABLE_CELLS, TableSize, TooLargeError, check_columns
 from mgce.desk.files.excel_tables import EXCEL_ERRORS, sheet_table
 from mgce.desk.files.layout import Asked
 from mgce.desk.files.parts import Parts
-from mgce.desk.files.reading import SHEETS, Reading
+from mgce.desk.files.reading import SHEETS, Reading, on_marks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,8 +153,11 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     table = sheet_table(content, asked)
     frame = _typed(table.columns, asked, EXCEL_ERRORS)
     frame.attrs[SHEETS] = table.others
+    words = {*asked.missing} - {"", *EXCEL_ERRORS}
+    texts = ((cell, name) for name, cells in table.columns.items() for cell in cells if isinstance(cell, str))
+    notes = [*table.notes, *on_marks(Counter(one for one in texts if one[0] in words), asked.classes)]
     source = f"sheet {table.title!r} of Excel"
-    return Typed(frame, table.names, source, table.notes, table.rows_before_blank, table.header, table.title)
+    return Typed(frame, table.names, source, notes, table.rows_before_blank, table.header, table.title)
 
 
 def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
