@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = {
     "mgce": (
         "_text",
+        "_messages",
         "_column_types _seeds _svg _validation _files _limits _threads _row_order _rounding",
         "_arrays _arrow_sizes",
         "numerics",

@@ -131,8 +131,8 @@ def test_no_module_says_a_word_that_has_gone():
 
 
 def test_no_message_installs_a_package_by_a_name_that_is_not_published():
-    """One function words what installs an extra (`_validation.not_installed`); `pip install mgce` finds nothing."""
+    """One function words what installs an extra (`_messages.not_installed`); `pip install mgce` finds nothing."""
     source = Path(__file__).parents[1] / "src/mgce"
     texts = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
     assert not [name for name, text in texts.items() if re.search(r"mgce\[[a-z]|pip install '?mgce", text)]
-    assert [name for name, text in texts.items() if re.search(r"pip install .*'\.\[", text)] == ["_validation.py"]
+    assert [name for name, text in texts.items() if re.search(r"pip install .*'\.\[", text)] == ["_messages.py"]

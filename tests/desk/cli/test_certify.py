@@ -77,7 +77,7 @@ def test_few_rows_that_the_model_learnt_from_are_counted(mgce, model_file, peopl
         (
             {"sick": [None] * 40},
             [],
-            "Expected `sick` to be a column with labels, but got 'none'.",
+            "Expected `sick` to be a column with labels, but got none.",
         ),
         (
             {"sick": ["never", "perhaps"] * 20},

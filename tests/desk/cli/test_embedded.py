@@ -154,8 +154,8 @@ def test_features_of_another_encoder_or_width_are_refused(mgce, refuses, tmp_pat
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (("fit", "t.csv"), "Expected `target` to be a column with the labels, which --target names, but got None"),
-        (("fit", "photos", "--target-file", "t.csv"), "Expected `target` to be a column with the labels"),
+        (("fit", "t.csv"), "Expected `target` to be the name of the column with the labels, but got none. Add"),
+        (("fit", "photos", "--target-file", "t.csv"), "Expected `target` to be the name of the column with the labels"),
         (("fit", "t.csv", "--target", "kind", "--encoder", "tiny:net"), "given with a folder of pictures"),
         (("fit", "t.csv", "--target", "kind", "--target-file", "t.csv"), "given with a folder of pictures"),
         (("fit", "photos", "--embeddings", "x.npy"), "left out for a folder of pictures"),

@@ -139,7 +139,7 @@ def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
     [
         (["--metric", "f1"], "Expected `metric` to be"),
         (["--target", "age of reason"], "Expected `target` to be a column of the table (person, age, weight, "),
-        (["--target", "nothing"], "Expected `nothing` to be a column with labels, but got 'none'."),
+        (["--target", "nothing"], "Expected `nothing` to be a column with labels, but got none."),
         (["--target", "age"], "Expected `target` to be a column of classes, each with several rows"),
         (["--target", "person"], "Expected `target` to be a column of classes, each with several rows"),
         (["--target", "always"], "Expected `target` to be a column of at least two classes, but got \"only 'a'\"."),
@@ -198,7 +198,7 @@ def test_bad_options_are_refused(refuses, people, table, options, sentence):
         ("nowhere.csv", None, "Expected `table` to be the path of a file that exists, but got 'nowhere.csv'."),
         ("t.csv", b"", "Expected `table` to be a table, but t.csv could not be read: "),
         ("t.csv", b"x,sick\n1,a\n2,b\n3,a\n", "Expected `table` to be rows enough that two classes have two each"),
-        ("t.csv", b"x,sick\n", "Expected `table` to be a table with rows, but got 'none'."),
+        ("t.csv", b"x,sick\n", "Expected `table` to be a table with rows, but got none. Write the names"),
         ("t.csv", b"\xff\xfe,sick\n1,2\n", "Expected `table` to be a table in the encoding utf-8, but got 't.csv, "),
         (
             "t.csv",
@@ -272,21 +272,20 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
     assert found["files"] == ["stdin.mgce", "stdin.html", "stdin.suspects.csv"]
     assert {path.name for path in tmp_path.iterdir()} == set(found["files"])
     assert found["columns"] == {
-        "Unnamed: 0": "number",
         "age": "number",
         "job": "category",
         "smoker": "number",
         "day": "date",
     }
     assert [note.split(",")[0].split(".")[0] for note in found["notes"][:4]] == [
+        "Column `Unnamed: 0` was left out",
         "1 row has no label and was left out",
         "1 row was left out: fewer than two training rows have their label ('yess')",
         "Column `age` holds numbers",
-        "Column `Unnamed: 0` has no name in the file",
     ]
     assert found["rows"]["trained"] + found["rows"]["held_out"] == 238
     pipeline = load(tmp_path / "stdin.mgce")
-    assert pipeline.predict_proba(pd.DataFrame([[1.0, 40.0, "nurse", 0.0, 19000.0]], columns=[*found["columns"]])).shape
+    assert pipeline.predict_proba(pd.DataFrame([[40.0, "nurse", 0.0, 19000.0]], columns=[*found["columns"]])).shape
     page = (tmp_path / "stdin.html").read_text()
     assert all(escape(note) in page for note in found["notes"])
 

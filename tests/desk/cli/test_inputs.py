@@ -34,6 +34,7 @@ TEXTS = {
     *("target", "label_columns", "beta", "model", "metric", "noise_rate", "noise_type", "id", "drop", "text"),
     *(
         "category",
+        "number",
         "groups",
         "time",
         "sep",

@@ -1,8 +1,11 @@
 """Commands look at their outputs before they do their work."""
 
 import os
+from zipfile import ZipFile
 
 import pytest
+
+from mgce.desk.cli.first import MODEL_PART
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,7 @@ def test_a_place_that_cannot_be_written_to(refuses, monkeypatch, tmp_path):
         "Expected `out_dir` to be the path of a folder that can be written to", "compare", "digits", "--out-dir", "x/y"
     )
     monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
-    for name in ("a.mgce", "a.csv"):
-        (tmp_path / name).write_text("")
+    (tmp_path / "a.csv").write_text("")
+    with ZipFile(tmp_path / "a.mgce", "w") as model:
+        model.writestr(MODEL_PART, "")
     refuses("Expected `out` to be the path of a file in a folder that can", "predict", "a.mgce", "a.csv")

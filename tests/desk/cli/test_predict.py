@@ -142,7 +142,7 @@ def test_unseen_categories_are_taken_with_a_note(mgce, model_file, fresh, tmp_pa
             lambda f: f.assign(smoker="perhaps"),
             "Expected `smoker` to be a column of finite numbers, but got 'perhaps' in",
         ),
-        (lambda f: f[:0], "Expected `table` to be a table with rows, but got 'none'."),
+        (lambda f: f[:0], "Expected `table` to be a table with rows, but got none."),
     ],
 )
 def test_tables_that_do_not_fit_are_refused(refuses, model_file, fresh, tmp_path, change, sentence):

@@ -49,6 +49,8 @@ def test_the_guess_can_be_overruled(mgce, tickets, tmp_path):
         assert code == 2 and "Did you mean 'subject'?" in errors
     code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--text", "zip", "--category", "zip")
     assert code == 2 and "Expected `category` to be a column that is not text too, but got 'zip'." in errors
+    code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--category", "zip", "--number", "zip")
+    assert code == 2 and "Expected `number` to be a column that is not of categories too, but got 'zip'." in errors
     code, _, errors = mgce("fit", "tickets.csv", *QUICK, "--text", "topic")
     assert code == 2 and "Expected `text` to be another column than the target" in errors
 
@@ -128,5 +130,5 @@ def test_an_empty_first_sheet_is_left_for_the_one_with_the_labels(refuses, tmp_p
     book.save(tmp_path / "t.xlsx")
     found = "Sheet 'a' was read, the only one with the column 'x'. The file also has 'Sheet', 'b'"
     refuses(found, "fit", "t.xlsx", "--target", "x")
-    none = "but got 'none'. Sheet 'Sheet' was read, since no sheet has the column 'y'. The file also has 'a', 'b'"
+    none = "but got none. Sheet 'Sheet' was read, since no sheet has the column 'y'. The file also has 'a', 'b'"
     refuses(none, "fit", "t.xlsx", "--target", "y")

@@ -98,7 +98,8 @@ def test_the_loop(mgce, fitted, tmp_path):
     # The mended table itself: what it shows is no accuracy.
     code, output, errors = mgce("fit", "people.mended.csv", *FIT[2:])
     said = "Agreement with mended labels is not accuracy. Fit the table of before with --checked instead."
-    assert code == 0 and said in " ".join(output.split()).split("Wrong labels:")[0], errors
+    first = f"The labels of people.mended.csv are mended, by its name. {said}"
+    assert code == 0 and " ".join(output.split()).startswith(first), errors
     assert said in (tmp_path / "people.mended.html").read_text() and said not in words
 
 
@@ -124,6 +125,8 @@ def test_a_page_whose_decisions_may_not_be_saved_is_kept(mgce, fitted, refuses, 
     said = f"{len(suspects)} suspects, whose label is not the likeliest, and 40 drawn at random, "
     said += f"{len(suspects & drawn)} of them suspects too."
     assert code == 0 and "is kept" not in words and said in words and len(rows()) == len(suspects | drawn)
+    assert output.endswith("For fewer rows, add --suspects N or --random N.\n")
+    assert "wrongly agreed" not in words and page.read_text().count("wrongly agreed") == 1
     before = page.read_bytes()
     assert mgce("review", "people.suspects.csv", "--random", "40", "--text", "job")[0] == 0  # the same rows
     assert page.read_bytes() != before and len(rows()) == len(suspects | drawn)

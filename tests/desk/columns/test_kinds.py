@@ -312,3 +312,29 @@ def test_categories_that_are_different_in_every_row_name_the_rows():
     assert names_of_rows(frame, ["id"], []) == []  # without it, nothing would be left
     assert names_of_rows(frame[:10], [*frame], []) == []
     assert names_of_rows(frame.iloc[::-1], [*frame], []) == ["id"]
+
+
+@pytest.mark.parametrize(
+    "numbers, runs",
+    [
+        (np.arange(1, 41), True),
+        (np.random.default_rng(0).permutation(np.arange(1000.0, 1400.0, 10)), True),
+        (np.array([*range(1, 40), 41]), False),  # a gap, as measurements have and numbers of files too
+        (np.array([*range(1, 40), 39]), False),
+        (np.array([*range(1, 40), np.nan]), False),
+        (np.arange(40) / 4, False),
+        (np.zeros(40), False),
+    ],
+)
+def test_running_numbers_are_left_out_and_measurements_are_not(numbers, runs):
+    frame = pd.DataFrame({"n": numbers, "x": RNG.normal(size=40)})
+    assert names_of_rows(frame, ["n", "x"], []) == ["n"] * runs
+    assert names_of_rows(frame, ["n", "x"], ["n"]) == []
+
+
+def test_a_column_is_of_numbers_if_the_user_says_so():
+    frame = pd.DataFrame({"zip": ["007", "101"] * 10, "word": ["a", "b"] * 10, "class": ["a", "b"] * 10})
+    assert Columns.of(frame, "class").kinds["zip"] == "category"
+    assert Columns.of(frame, "class", number=["zip"]).select(frame)["zip"].tolist() == [7, 101] * 10
+    with pytest.raises(ValueError, match="Expected `word` to be a column of finite numbers, but got 'a' in data row 1"):
+        Columns.of(frame, "class", number=["word"]).select(frame)

@@ -44,7 +44,7 @@ def test_preprocessor_learns_from_training_rows_only(frame):
     "change, message",
     [
         (lambda f: f.assign(**{"class": "no"}), "at least two classes', but got|at least two classes, but got"),
-        (lambda f: f.assign(**{"class": None}), "Expected `target` to be a column with classes, but got 'none'"),
+        (lambda f: f.assign(**{"class": None}), "Expected `target` to be a column with classes, but got none"),
         (lambda f: f.assign(**{"class": np.arange(20.0)}), "20 different values in 20 rows"),
         (lambda f: f.iloc[:0], "a table with rows"),
         (lambda f: f.assign(age=np.inf), "Expected `age` to be a column of finite or missing numbers"),

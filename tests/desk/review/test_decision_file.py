@@ -37,11 +37,9 @@ def test_of_several_files_the_last_decision_counts(tmp_path):
         ("ra,x,2,yes,keep,no,suspect,7,0.01", "a kept label is the given one"),
         ("ra,x,2,yes,other,yes,suspect,7,0.01", "changed is not the given one, 'yes', but got 'yes in line 3 of d.csv"),
         ("ra,x,2,yes,suggestion,yes,suspect,7,0.01", "a label that was changed is not the given one"),
-        (
-            "ra,x,2,yes,other,,suspect,7,0.01",
-            "a label where one was decided on, and no other, but got 'none with other",
-        ),
-        ("ra,x,2,yes,skip,no,suspect,7,0.01", "a label where one was decided on, and no other, but got 'no with skip"),
+        ("ra,x,2,yes,other,,suspect,7,0.01", "but got no label beside other in line 3 of d.csv, row x. Write the lab"),
+        ("ra,x,2,yes,keep,,suspect,7,0.01", "but got no label beside keep in line 3 of d.csv, row x. Write the label"),
+        ("ra,x,2,yes,skip,no,suspect,7,0.01", "but got 'no' beside skip in line 3 of d.csv, row x. Empty the label, "),
         (
             "ra,x,2,yes,keep,yes,why,7,0.01",
             "suspect, random, suspect and random or random and suspect in the column shown_as, but got 'why in",
@@ -64,6 +62,11 @@ def test_what_a_column_may_not_hold_is_refused_with_its_row(tmp_path, row, sente
 def test_a_short_row_is_refused_with_its_line(tmp_path):
     with pytest.raises(ValueError, match="9 values in each line, but got '3 in line 2 of d.csv'"):
         read_decisions(write(tmp_path / "d.csv", "ra,1,2"))
+
+
+def test_decisions_may_have_capitals_and_blanks_as_a_person_types_them(tmp_path):
+    path = write(tmp_path / "d.csv", "ra,1,2,yes,Suggestion ,no,suspect,7,0.01", "rb,2,3,yes, SKIP,,random,8,0.01")
+    assert [(one.decision, one.label) for one in read_decisions(path)[0]] == [("suggestion", "no"), ("skip", "")]
 
 
 def test_a_program_may_write_draws_as_floats(tmp_path):

@@ -12,6 +12,7 @@ import typer
 from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
+from mgce.desk.cli.first import no_target
 from mgce.desk.cli.shared_options import parse_names
 from mgce.desk.files.layout import Names
 from mgce.desk.files.table_files import read_accounted
@@ -102,7 +103,7 @@ class SeveralLabels:
 def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool) -> str:
     """Return the column of the labels; folders of classes and several labels a row have a default for its name."""
     if target is None and several is None and not by_folder:
-        raise ValueError(expected("target", "a column with the labels, which --target names", target))
+        raise no_target()
     return target or (FOLDER if several is None else TARGET)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mgce
+from mgce.desk.cli.first import check_first
 from mgce.desk.cli.group import Commands, program
 
 # From the name of a command to the first sentence of its help. The command is the function of this name in the module
@@ -59,6 +60,7 @@ PANELS = {
         "drop",
         "text",
         "category",
+        "number",
         "apart",
         "sep",
         "decimal",
@@ -92,6 +94,7 @@ class Program(Commands):
     examples = EXAMPLES
     panels = PANELS
     files = FILES
+    check = staticmethod(check_first)
 
 
 app = program(f"mgce {mgce.__version__}", "Train classifiers on labels that are partly wrong.", Program)

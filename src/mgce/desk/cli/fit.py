@@ -153,7 +153,7 @@ def fit(
     if source is not None:
         origin = Origin(read.labels_file, form, source.reading)
         marked = files.write_changed(result, source.frame, origin, formulas=written.formulas)
-    facts = {"headline": report.headline(result), "table": table.name, "files": [*contents]}
+    facts = {"headline": report.headline(result), "caution": result.caution, "table": table.name, "files": [*contents]}
     write_json(written.json_file, {**facts, **summary(result, marked)})
     print_fit(console, result, steps, marked)
     console.print(f"Took {monotonic() - STARTED:.0f} s. {files}")

@@ -18,6 +18,7 @@ from mgce.desk.cli.shared_options import (
     TABLE,
     Category,
     Drop,
+    Number,
     Text,
     columns_of,
     parse_names,
@@ -58,6 +59,7 @@ class Settings:
     seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0
     text: Text = None
     category: Category = None
+    number: Number = None
     apart: Annotated[
         bool,
         typer.Option("--apart", help="Keep labels apart that differ in case, blanks, width or final points alone."),
@@ -91,6 +93,7 @@ class Settings:
             "drop": columns_of(self.drop),
             "text": tuple(self.text or ()),
             "category": tuple(self.category or ()),
+            "number": tuple(self.number or ()),
             "noise_rate": parse_rate(self.noise_rate),
         }
         return FitPlan(**{**vars(self), **parsed, "target": target})

@@ -37,15 +37,20 @@ class Commands(TyperGroup):
             typer.echo("Interrupted. No file is half written.", err=True)
             raise typer.Exit(INTERRUPTED) from None
 
+    @staticmethod
+    def check(command: str, words: Sequence[str]) -> None:
+        """Raise the errors of a command, given what was typed after it, that show before its libraries are imported."""
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the arguments call; return its name, the command, and the arguments that remain."""
         if args and args[0] not in self.sentences and not args[0].startswith("-"):
-            from mgce._validation import nearest
+            from mgce._messages import nearest
 
             ctx.fail(f"No such command {args[0]!r}.{nearest(args[0], self.sentences)}")
         name, command, rest = super().resolve_command(ctx, args)
         if not {"-h", "--help"} & {*rest}:
             _check_files(self.files.get(str(name), ()), rest)
+            self.check(str(name), rest)
         return name, None if command is None else self.load(str(command.name)), rest
 
     @classmethod

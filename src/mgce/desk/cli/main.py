@@ -57,7 +57,7 @@ def run(commands: str) -> None:
             stream.reconfigure(errors="backslashreplace")
     for package in ("pandas", "rich", "typer"):
         if find_spec(package) is None:
-            from mgce._validation import not_installed
+            from mgce._messages import not_installed
 
             sys.stderr.write(f"Error: {not_installed('the command line needs', package, 'cli')}\n")
             sys.exit(2)

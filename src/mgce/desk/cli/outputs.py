@@ -36,7 +36,8 @@ def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Ite
     Raises:
         ValueError: if a file cannot be written, or something else uses it.
     """
-    taken = {_identity(path) for path in read if path is not None}
+    inputs = {_identity(path) for path in read if path is not None}
+    taken = {*inputs}
     written: list[Path] = []
     for option, given in outputs.items():
         for path in [given] if isinstance(given, Path) else given or []:
@@ -50,7 +51,8 @@ def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Ite
                 what, got = "the path of a file that nothing else uses", path
                 if option.endswith("_dir"):
                     what, got = f"a folder with a file {path.name} that nothing else uses", path.parent
-                raise ValueError(expected(option, what, str(got)))
+                used = "reads" if _identity(path) in inputs else "writes"
+                raise ValueError(f"{expected(option, what, str(got))} This command {used} it too: give another path.")
             folder = next(parent for parent in path.absolute().parents if parent.exists())
             if not folder.is_dir() or not os.access(folder, os.W_OK):
                 raise ValueError(expected(option, "the path of a file in a folder that can be written to", str(path)))

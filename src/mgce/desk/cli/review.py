@@ -14,7 +14,7 @@ from mgce._validation import check_count, expected
 from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.shared_options import grouped
 from mgce.desk.cli.terminal import Terminal
-from mgce.desk.review.decision_file import ON_LOOKS, saved_as
+from mgce.desk.review.decision_file import saved_as
 from mgce.desk.review.sheet import (
     Beside,
     Shown,
@@ -94,7 +94,7 @@ def review(
     counts = _counts(every, len(shown), asked.most, asked.random)
     Terminal(quiet=quiet).print(
         f"{len(shown):,} rows to review are in {page}: {counts}. Open it in a browser, and save the decisions as "
-        f"{decisions}.{old if kept else ''} {ON_LOOKS}"
+        f"{decisions}.{old if kept else ''}\nFor fewer rows, add --suspects N or --random N."
     )
 
 

@@ -51,6 +51,10 @@ Category = Annotated[
     list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
 ]
 
+Number = Annotated[
+    list[str] | None, typer.Option(help="Column of numbers that is left out or recognised otherwise. Repeatable.")
+]
+
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
     """Parse names of columns that are separated by commas."""

@@ -98,6 +98,7 @@ class Columns:
         *,
         text: Collection[str] = (),
         category: Collection[str] = (),
+        number: Collection[str] = (),
     ) -> Columns:
         """Infer the kind of each column (number, date, text or category) from its values.
 
@@ -114,6 +115,7 @@ class Columns:
             drop: further columns that are no features.
             text: columns that are text, whatever their values.
             category: columns that are categories, whatever their values.
+            number: columns of numbers, whatever their values.
 
         Raises:
             ValueError: if there is no column `target` or `id`, or if both are the same column.
@@ -124,7 +126,10 @@ class Columns:
         if id == target:
             raise ValueError(expected("id", "another column than the target", id))
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
-        told = {**dict.fromkeys(text, (TEXT, None)), **dict.fromkeys(category, (CATEGORY, None))}
+        told: dict[str, tuple[str, str | None]] = {name: (TEXT, None) for name in text}
+        told |= {name: (CATEGORY, None) for name in category}
+        numbers = {name: _number_format(plain_column(frame[name])) or PLAIN for name in number if name in features}
+        told |= {name: (NUMBER, form) for name, form in numbers.items()}
         embeddings = [name for name in features if name not in told and _is_embedding(frame[name])]
         if embeddings:
             return _of_embedding(frame, embeddings, target, id)
@@ -176,7 +181,7 @@ class Columns:
 
 
 def names_of_rows(frame: pd.DataFrame, features: Collection[str], told: Collection[str]) -> list[str]:
-    """Return the features that are categories, a different one in every row: nothing can be learnt from them.
+    """Return the features that nothing can be learnt from: running numbers, and categories different in every row.
 
     Args:
         frame: the table.
@@ -188,12 +193,24 @@ def names_of_rows(frame: pd.DataFrame, features: Collection[str], told: Collecti
         for name in features
         if len(frame) >= MANY_ROWS
         and name not in told
-        and not types.is_numeric_dtype(frame[name])
-        and not (frame[name].notna().any() and _is_embedding(frame[name]))
-        and texts(frame[name]).nunique() == len(frame)
-        and _kind(plain_column(frame[name]))[0] == CATEGORY
+        and (_is_running(frame[name]) if types.is_numeric_dtype(frame[name]) else _is_name(frame[name]))
     ]
     return found if len(found) < len(features) else []
+
+
+def _is_running(numbers: pd.Series[Any]) -> bool:
+    """Return whether whole numbers, in the order of their size, have one distance; real measurements have gaps."""
+    steps = np.diff(np.sort(numbers.to_numpy(dtype=float, na_value=np.nan)))
+    return bool(steps[0] >= 1 and (steps == steps[0]).all() and (numbers % 1 == 0).all())
+
+
+def _is_name(column: pd.Series[Any]) -> bool:
+    """Return whether a column holds categories, a different one in every row."""
+    return bool(
+        not (column.notna().any() and _is_embedding(column))
+        and texts(column).nunique() == len(column)
+        and _kind(plain_column(column))[0] == CATEGORY
+    )
 
 
 def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
@@ -293,7 +310,8 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
     if missing:
         noun = "a column" if len(missing) == 1 else "columns"
         sentence = printable(f"Expected {noun} {listed(missing)} in the table, but found none of that name.")
-        raise ValueError(sentence + nearest(missing[0].strip("`"), frame.columns) + sheets_of(frame))
+        question = nearest(missing[0].strip("`"), frame.columns) or " Add it; its cells may be empty."
+        raise ValueError(sentence + question + sheets_of(frame))
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:

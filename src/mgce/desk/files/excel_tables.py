@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import IO, Any
 from zipfile import ZipFile
 
 from mgce._limits import TableSize, check_zip
+from mgce._messages import listed, not_installed, unknown_name
 from mgce._text import printable
-from mgce._validation import listed, not_installed, unknown_name
 from mgce.desk.files.excel_xml import CELL, Cells, Dates, FirstCells, Range, Sheet, Tags, Texts, column_letters, is_true
 from mgce.desk.files.layout import (
     FIRST_ROWS,
@@ -243,8 +244,8 @@ class SheetTable:
 def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
     """Read the table in a sheet: the one that was asked for, or the first with most of the wanted names."""
     book = Workbook(content, asked.stored)
-    if asked.sheet is not None and asked.sheet not in book.sheets:
-        raise AskedError(unknown_name("sheet", f"a sheet of {asked.file}", asked.sheet, book.sheets))
+    if asked.sheet is not None:
+        _require_sheet(book, asked.sheet, asked.file)
     title, others = _chosen_sheet(book, asked)
     sheet = book.sheet(title)
     place = _place(sheet, asked.names)
@@ -275,6 +276,20 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
     above = [number - row - 2 for row, number in enumerate(numbers)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
     return SheetTable(title, written, columns, notes, others, before, header)
+
+
+def check_sheet(path: Path, name: str) -> None:
+    """Raise an error if an Excel file can be read and has no sheet of this name."""
+    try:
+        book = Workbook(io.BytesIO(path.read_bytes()), path.stat().st_size)
+    except Exception:  # whatever is wrong with the file is said when its cells are read
+        return
+    _require_sheet(book, name, path.name)
+
+
+def _require_sheet(book: Workbook, name: str, file: str) -> None:
+    if name not in book.sheets:
+        raise AskedError(unknown_name("sheet", f"a sheet of {file}", name, book.sheets))
 
 
 def _place(sheet: Sheet, asked: Names) -> int:

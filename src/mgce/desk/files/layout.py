@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
 
-from mgce._validation import NAMED, expected, listed
+from mgce._messages import NAMED, expected, listed
 
 # Rows at the beginning among which the names of columns are looked for, and at the end among which totals are: titles
 # and remarks of office files take fewer.

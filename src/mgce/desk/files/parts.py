@@ -9,8 +9,8 @@ from typing import Any
 
 from mgce._arrow_sizes import PARQUET_ROWS, check_parquet
 from mgce._limits import TableSize, TooLargeError
+from mgce._messages import NAMED, expected, listed
 from mgce._text import printable
-from mgce._validation import NAMED, expected, listed
 
 FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}  # pyarrow's names, by the suffix of a part
 

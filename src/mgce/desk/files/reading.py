@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._validation import NAMED, listed
+from mgce._messages import NAMED, listed
 from mgce.desk.files.layout import SHOWN
 from mgce.desk.files.separators import Division, long_cells, text_lines
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mgce._limits import read_at_most
+from mgce._messages import expected, unknown_name
 from mgce._text import printable
-from mgce._validation import expected, unknown_name
 from mgce.desk.files.layout import Asked, AskedError, Names
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.files.reading import SHEETS, Reading
@@ -153,7 +153,8 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str, text: Collection[
         text: columns that are no embeddings.
     """
     if len(frame) == 0:
-        raise ValueError(expected(name, "a table with rows", "none") + sheets_of(frame))
+        action = " Write the names of the columns into one row, and a row for each example below it."
+        raise ValueError(expected(name, "a table with rows", "none") + sheets_of(frame) + action)
     for column, n in Counter(names).items():
         if column and n > 1:
             sentence = f"Expected `{name}` to have columns of different names, but got {n} columns named {column!r}."

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgce._messages import expected, listed
 from mgce._text import printable
-from mgce._validation import expected, listed
 from mgce.desk.files.reading import cells_with_line_breaks
 from mgce.desk.files.table_files import read_accounted, require_column, sheets_of, table_name
 from mgce.desk.files.text_tables import TextFormat

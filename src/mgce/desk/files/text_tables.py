@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mgce._validation import check_count, expected
+from mgce._messages import check_count, expected
 from mgce.desk.files.layout import Asked, around
 from mgce.desk.files.reading import Reading, count_lines, on_marks
 from mgce.desk.files.separators import Division, check_text, division

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mgce._messages import expected, not_installed
 from mgce._text import spreadsheet_cell
-from mgce._validation import expected, not_installed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mgce._validation import expected
+from mgce._messages import expected
+from mgce._text import printable
 from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
@@ -100,11 +101,16 @@ def _decision(row: list[str], head: list[str], place: str) -> Decision:
         raise ValueError(expected("checked", f"a file of {len(head)} values in each line", f"{len(row)} in {place}"))
     cell = dict(zip(head, row, strict=True))
     place = f"{place}, row {cell['row']}"
+    cell["decision"] = cell["decision"].strip().lower()
     decision, given, label = one_of(cell, "decision", DECISIONS, "checked", place), cell["given"], cell["label"]
-    _check_label(decision, label, given, cell.get(SUGGESTED), place)
     if (decision in (DROP, SKIP)) != (not label):
-        what = "a file with a label where one was decided on, and no other"
-        raise ValueError(expected("checked", what, f"{label or 'none'} with {decision} in {place}"))
+        got, action = ("no label", "Write the label there, or say skip")
+        if label:
+            got, action = repr(label), "Empty the label, or say other"
+        what = "a file with a label for each decision but drop and skip"
+        said = f"Expected `checked` to be {what}, but got {got} beside {decision} in {place}. {action}."
+        raise ValueError(printable(said))
+    _check_label(decision, label, given, cell.get(SUGGESTED), place)
     shown_as = one_of(cell, "shown_as", SHOWN_AS, "checked", place)
     drawn, probability = None, 0.0
     if cell["draw"]:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from math import nan
 from pathlib import Path
 
+from mgce._messages import expected
 from mgce._text import spreadsheet_text
-from mgce._validation import expected
 from mgce.desk.files.parts import is_parts
 from mgce.desk.files.separators import division, long_cells, text_lines
 from mgce.desk.files.table_files import read_frame

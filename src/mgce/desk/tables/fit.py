@@ -51,7 +51,7 @@ class About:
         encoder: the card of the encoder that made the table's embeddings, for the model's file.
         consensus: the consensus of several labels a row, if the target is one.
         notes, last_notes: sentences for the user, before and after those of the fit.
-        caution: what the headline has to add.
+        caution: what to know before the headline.
     """
 
     reading: Reading | None = None
@@ -92,7 +92,7 @@ class TableFit:
     checked: Checked | None = None  # decisions of a person on rows
     findings: Findings | None = None  # what they did and tell
     asked: Sequence[str] = ()  # what to look at first: spellings that were joined, and others that may be one class
-    caution: str = ""  # what the headline has to add, of what is known of the table's file
+    caution: str = ""  # what to know before the headline, of the table's file
     consensus: Consensus | None = None  # of several labels a row, if the target is one
     totals: Counts | None = None  # of all rows, where the judgement is of some
 
@@ -213,7 +213,7 @@ def run(
         notes=[
             *about.notes,
             *reading.notes,
-            *map(_on_names, names),
+            *(_on_names(frame[name]) for name in names),
             *_on_the_table(frame, rows, plan, dependent),
             *learnt.warned,
             *([found.note] if found and found.note else []),
@@ -271,8 +271,14 @@ def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[s
     return [f"The embeddings alone are learnt from, not the columns beside them: {', '.join(others)}."]
 
 
-def _on_names(name: str) -> str:
+def _on_names(column: pd.Series[Any]) -> str:
     """Say that a column was left out because its values are different in every row."""
+    name = column.name
+    if pd.api.types.is_numeric_dtype(column):
+        return (
+            f"Column `{name}` was left out, since it only numbers the rows. If it names them, pass --id '{name}'; if "
+            f"it is a measurement, --number '{name}'."
+        )
     return (
         f"Column `{name}` was left out, since it is different in every row. If it names the rows, pass --id '{name}'; "
         f"if it is text to learn from, --text '{name}'."

@@ -78,7 +78,8 @@ def page(
         "What was done": _done(fit, name, model_file),
         "Limits": _limits(fit.plan),
     }
-    return document(f"{fit.plan.target} in {name}", f"{headline(fit)}\n{wrong_labels(fit)}", sections)
+    lead = [*filter(None, [fit.caution]), headline(fit), wrong_labels(fit)]
+    return document(f"{fit.plan.target} in {name}", "\n".join(lead), sections)
 
 
 def headline(fit: TableFit) -> str:
@@ -89,7 +90,7 @@ def headline(fit: TableFit) -> str:
     signs = "; ".join(each.what for each in fit.dependence)
     warning = f" Rows may depend on one another, so that the bound may be too low: {signs}." if signs else ""
     first = right_on_checked(fit) or _measured_and_certified(fit)
-    return " ".join(filter(None, [first, fit.caution, never_predicted(fit)])) + warning
+    return " ".join(filter(None, [first, never_predicted(fit)])) + warning
 
 
 def against_given(fit: TableFit) -> str:
@@ -130,7 +131,7 @@ def in_short(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
     review, *_, last = steps.values()
     suspects = fit.judgement.suspects(1).size
     command = f"{review} writes a page on which you check labels, the most suspect first" if suspects else last
-    return [headline(fit), wrong_labels(fit), f"Next: {command}."]
+    return [*filter(None, [fit.caution]), headline(fit), wrong_labels(fit), f"Next: {command}."]
 
 
 def wrong_labels(fit: TableFit) -> str:

@@ -61,6 +61,7 @@ class Split:
     seed: int = 0
     text: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
+    number: tuple[str, ...] = ()
     apart: bool = False
 
     def __post_init__(self) -> None:
@@ -72,13 +73,13 @@ class Split:
 
     def columns(self, frame: pd.DataFrame) -> Columns:
         """Return the columns of a table, with their kinds, inferred from the values or set by these settings."""
-        told = {"text": self.text, "category": self.category}
+        told = {"text": self.text, "category": self.category, "number": self.number}
         return replace(Columns.of(frame, self.target, self.id, self.unlearnt, **told), apart=self.apart)
 
     def names_of_rows(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the columns of names, a different one in every row, which nothing can be learnt from."""
         features = [name for name in frame.columns if name not in (self.target, *self.unlearnt)]
-        return tuple(names_of_rows(frame, features, (*self.text, *self.category)))
+        return tuple(names_of_rows(frame, features, (*self.text, *self.category, *self.number)))
 
     @property
     def unlearnt(self) -> tuple[str, ...]:
@@ -196,15 +197,16 @@ def _check_size(n_rows: int, n_classes: int) -> None:
 
 def require_columns(frame: pd.DataFrame, split: Split) -> None:
     """Check that the table has the columns that the settings name, and that none of them is the target."""
-    for option in ("target", "id", "groups", "time", "drop", "text", "category"):
+    for option in ("target", "id", "groups", "time", "drop", "text", "category", "number"):
         value = getattr(split, option)
         for name in value if isinstance(value, tuple) else (value,) * (value is not None):
             require_column(frame, name, option)
             if option != "target" and name == split.target:
                 raise ValueError(expected(option, "another column than the target", name))
-    for name in split.category:
-        if name in split.text:
-            raise ValueError(expected("category", "a column that is not text too", name))
+    for option, others in (("category", split.text), ("number", (*split.text, *split.category))):
+        for name in {*getattr(split, option)} & {*others}:
+            other = "text" if name in split.text else "of categories"
+            raise ValueError(expected(option, f"a column that is not {other} too", name))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+import subprocess
+import sys
+
+import pandas as pd
+
+# Runs a command in its process, and says which libraries it has imported.
+PROGRAM = """
+import sys
+from mgce.desk.cli.main import main
+for words in {calls!r}:
+    sys.argv = ["mgce", *words]
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code, *(name for name in ("torch", "sklearn", "scipy", "pandas") if name in sys.modules))
+"""
+CALLS = {
+    (
+        "fit",
+        "t.xlsx",
+        "--target",
+        "y",
+        "--sheet",
+        "Shet1",
+    ): "Expected `sheet` to be a sheet of t.xlsx (Sheet1), but",
+    (
+        "fit",
+        "t.xlsx",
+    ): "Expected `target` to be the name of the column with the labels, but got none. Add --target",
+    (
+        "fit",
+        "t.xlsx",
+        "--target",
+        "y",
+        "--checked",
+        "t.csv",
+    ): "Expected `checked` to be a file of decisions as the",
+    (
+        "fit",
+        "t.xlsx",
+        "--target=y",
+        "--checked=none.csv",
+    ): "Expected `checked` to be the path of a file that exists",
+    (
+        "predict",
+        "t.xlsx",
+        "t.xlsx",
+    ): "Expected `model` to be an undamaged file written by `mgce fit`, but got 't.xlsx'",
+    ("certify", "t.mgce", "t.csv"): "Expected `model` to be an undamaged file written by `mgce fit`, but got 't.mgce'",
+}
+
+
+def test_what_shows_without_a_library_is_said_before_any_is_imported(tmp_path):
+    table = pd.DataFrame({"x": [1, 2], "y": ["a", "b"]})
+    table.to_excel(tmp_path / "t.xlsx", index=False)
+    for name in ("t.csv", "t.mgce"):
+        table.to_csv(tmp_path / name, index=False)
+    code = PROGRAM.format(calls=[list(words) for words in CALLS])
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == ["2"] * len(CALLS), done.stdout + done.stderr
+    said = done.stderr.splitlines()
+    assert len(said) == len(CALLS)
+    assert all(one.startswith(f"Error: {wanted}") for one, wanted in zip(said, CALLS.values(), strict=True)), said
+
+
+def test_an_option_that_is_nearly_the_target_is_asked_about(mgce, tmp_path):
+    pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}).to_csv(tmp_path / "t.csv", index=False)
+    code, _, errors = mgce("fit", "t.csv", "--taget", "y")
+    assert code == 2 and "--target" in errors and "Add --target" not in errors
