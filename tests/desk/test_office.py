@@ -62,7 +62,7 @@ def test_the_table_is_found_and_its_labels_alone_are_changed(tmp_path, name):
         assert len(old) == len(new) and sum(one != other for one, other in zip(old, new, strict=True)) <= len(changes)
 
 
-WALK = "fit t{0} --target Outcome --id No --model linear --beta 1.4"
+WALK = "fit t{0} --target Outcome --id No --model linear"
 
 
 @pytest.mark.nightly

@@ -60,7 +60,7 @@ def model_file(tmp_path_factory, people):
     """A model fitted to the first 200 rows of people; the rest are fresh."""
     folder = tmp_path_factory.mktemp("model")
     people[:200].to_csv(folder / "people.csv", index=False)
-    arguments = ["--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4"]
+    arguments = ["--target", "sick", "--id", "person", "--model", "linear"]
     done = commands.mgce("fit", "people.csv", *arguments, folder=folder)
     assert done.returncode == 0, done.stderr
     return folder / "people.mgce"

@@ -9,7 +9,7 @@ import pytest
 from mgce.desk.review.decision_file import COLUMNS
 from mgce.labels.annotators import CAUTION
 
-QUICK = ("--model", "linear", "--beta", "1.4")
+QUICK = ("--model", "linear")
 
 
 @pytest.fixture

@@ -216,7 +216,7 @@ def test_codes_that_a_spreadsheet_made_numbers_are_no_classes(mgce, refuses, tmp
     right = np.where(x > 0, "02", "01")
     given = np.where(rng.random(80) < 0.1, np.where(right == "01", "02", "01"), right)
     pd.DataFrame({"x": x, "code": given}).to_csv(tmp_path / "c.csv", index=False)
-    fit = ("fit", "c.csv", "--target", "code", "--model", "linear", "--beta", "1.4")
+    fit = ("fit", "c.csv", "--target", "code", "--model", "linear")
     assert mgce(*fit)[0] == 0 and mgce("clean", "c.suspects.csv")[0] == 0
     of_key = {one.key: right[int(one.name) - 1] for one in read_suspects(tmp_path / "c.suspects.csv")}
     decide(tmp_path, of_key, "d.csv", "c-to-check")
@@ -239,7 +239,7 @@ def test_columns_with_the_names_of_ours_stand_once_and_keep_their_names(mgce, tm
     x = rng.normal(size=80)
     frame = pd.DataFrame({"key": [f"k{row}" for row in range(80)], "given": x, "table: draw": "z", "rank": x > 0})
     frame.assign(code=np.where(x > 0, "b", "a")).to_csv(tmp_path / "t.csv", index=False)
-    assert mgce("fit", "t.csv", "--target", "code", "--model", "linear", "--beta", "1.4", *id)[0] == 0
+    assert mgce("fit", "t.csv", "--target", "code", "--model", "linear", *id)[0] == 0
     head = (tmp_path / "t.suspects.csv").read_text().splitlines()[0].split(",")
     assert len({*head}) == len(head) and {"table: key", "table: given", "table: table: draw", "table: rank"} < {*head}
     names = [name for name, _ in read_suspects(tmp_path / "t.suspects.csv")[0].cells]

@@ -17,7 +17,7 @@ NAMES = [f"iris{end}" for end in (".csv", ".html", ".mgce", ".new.csv", ".right.
 @pytest.fixture
 def quick(monkeypatch):
     """Have the demonstration fit one quick model."""
-    monkeypatch.setattr(demo, "fit", functools.partial(demo.fit, model="linear", beta=2.0))
+    monkeypatch.setattr(demo, "fit", functools.partial(demo.fit, model="linear"))
 
 
 def shown(words, name):
@@ -56,7 +56,7 @@ def test_what_was_found_is_what_the_files_say(quick, tmp_path):
 def test_it_prints_what_mgce_fit_prints(quick, tmp_path, monkeypatch):
     whole = mgce("demo", "--dataset", "iris", folder=tmp_path).stdout
     command = re.search(r"^mgce (fit .*)$", whole, re.MULTILINE)[1].split()
-    alone = mgce(*command, "--model", "linear", "--beta", "2", folder=tmp_path)
+    alone = mgce(*command, "--model", "linear", folder=tmp_path)
     assert alone.returncode == 0, alone.stderr
     printed = alone.stdout.partition("Took ")[0]
     assert printed.startswith("Accuracy: on 28 rows that it had not seen") and printed in whole

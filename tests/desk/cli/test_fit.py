@@ -116,17 +116,17 @@ def test_the_rows_of_the_cleaned_table_are_the_lines_of_the_table(mgce, tmp_path
 def test_csv_and_parquet_give_the_same_model(mgce, people, table, tmp_path):
     people.to_parquet(tmp_path / "same.parquet")
     for name in ("people.csv", "same.parquet"):
-        code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--model", "linear", "--beta", "2")
+        code, _, errors = mgce("fit", name, "--target", "sick", "--id", "person", "--model", "linear")
         assert code == 0, errors
     one, other = load(tmp_path / "people.mgce"), load(tmp_path / "same.mgce")
     np.testing.assert_array_equal(one[-1].coef_, other[-1].coef_)
-    assert one[-1].beta_ == 2 and one.table_["kinds"] == KINDS
+    assert one[-1].beta_ == 1.4 and one.table_["kinds"] == KINDS
 
 
 def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
     outputs, bounds = [], []
     for rate in ("0", "0.05"):
-        outputs.append(" ".join(mgce(*FIT, "--beta", "1.4", "--noise-rate", rate, "--json", "c.json")[1].split()))
+        outputs.append(" ".join(mgce(*FIT, "--noise-rate", rate, "--json", "c.json")[1].split()))
         found = json.loads((tmp_path / "c.json").read_text())["certificate"]
         bounds.append((found["conditional"] or found)["argmax_error"])
     assert abs(bounds[1] - (bounds[0] - 0.05) / (1 - 2 * 0.05)) < 1e-3
@@ -153,11 +153,6 @@ def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
         (["--sep", ", "], r"Expected `sep` to be one character, or \t, but got ', '."),
         (["--id", "sick"], "Expected `id` to be another column than the target, but got 'sick'."),
         (["--id", "name"], "Expected `id` to be a column of the table"),
-        (["--beta", "0.5"], "Expected `beta` to be a float in [1, inf], but got 0.5."),
-        (
-            ["--model", "auto", "--beta", "2"],
-            "Expected `model` to be one with a beta, such as 'linear', where `beta` is given, but got 'auto'.",
-        ),
         (["--suspects", "-1"], "Expected `suspects` to be an integer of at least 0, but got -1."),
         (
             ["--cleaned", "people.csv"],
@@ -169,7 +164,6 @@ def test_a_noise_rate_lowers_the_bound_as_certify_does(mgce, table, tmp_path):
         ),
         (["--cleaned", "people.txt"], "Expected `cleaned` to be the path of a .csv, .xlsx or .parquet file"),
         (["--seed", "99999999999999999999"], "Expected `seed` to be an integer in [0, 2^32), but got 9999"),
-        (["--beta", "nan"], "Expected `beta` to be a float in [1, inf], but got nan."),
         (["--model", "tree"], "Expected `model` to be one of 'auto', 'forest', 'linear', but got 'tree'"),
         (["--delta", "0"], "Expected `delta` to be "),
         (["--delta", "1.5"], "Expected `delta` to be "),
@@ -237,7 +231,7 @@ def test_a_failure_while_writing_leaves_what_was_there(refuses, table, tmp_path,
         return write_bytes(path, content)
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    refuses("No space left on device: 'people.html'", *FIT, "--beta", "1.4")
+    refuses("No space left on device: 'people.html'", *FIT)
 
 
 def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypatch):
@@ -252,7 +246,7 @@ def test_an_interrupt_writes_nothing_and_says_so(mgce, table, tmp_path, monkeypa
 
 def test_a_later_interrupt_says_so_too(mgce, table, tmp_path, monkeypatch):
     monkeypatch.setattr("mgce.desk.cli.fit_files.write_files", mock.Mock(side_effect=KeyboardInterrupt))
-    code, _, errors = mgce(*FIT, "--model", "linear", "--beta", "1.4", "--cleaned", "c.csv")
+    code, _, errors = mgce(*FIT, "--model", "linear", "--cleaned", "c.csv")
     assert (code, errors) == (130, "Interrupted. No file is half written.\n")
     assert (tmp_path / "people.mgce").exists() and not (tmp_path / "c.csv").exists()
 
@@ -265,7 +259,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
     wild.loc[9, "sick"], wild.loc[11, "sick"] = "", "yess"
     content = wild.to_csv(sep=";", decimal=",").encode("latin-1")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    options = ["--decimal", ",", "--encoding", "latin-1", "--drop", "weight", "--beta", "1.4", "--json", "-"]
+    options = ["--decimal", ",", "--encoding", "latin-1", "--drop", "weight", "--json", "-"]
     code, output, errors = mgce("fit", "-", *FIT[2:], *options)
     assert code == 0, errors
     found = json.loads(output)
@@ -291,7 +285,7 @@ def test_a_table_of_the_wild_from_standard_input(mgce, people, tmp_path, monkeyp
 
 
 def test_quiet_says_nothing_and_writes_all(mgce, table, tmp_path):
-    code, output, errors = mgce(*FIT, "--beta", "1.4", "--quiet", "--json", "found.json")
+    code, output, errors = mgce(*FIT, "--quiet", "--json", "found.json")
     assert (code, output, errors) == (0, "", "")
     assert {path.suffix for path in tmp_path.iterdir()} == {".csv", ".mgce", ".html", ".json"}
     found = json.loads((tmp_path / "found.json").read_text())

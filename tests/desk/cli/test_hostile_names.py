@@ -91,7 +91,7 @@ def people():
 )
 def test_hostile_names_in_a_table(people, tmp_path, encoding):
     people.to_csv(tmp_path / "[b]in.csv", index=False)
-    quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y", "--id", "@id"]
+    quick = ["--model", "linear", "--jobs", "1", "--target", "y", "--id", "@id"]
     commands = [
         ["fit", "[b]in.csv", *quick, "--out", "m.mgce", "--cleaned", "clean.csv"],
         ["review", "m.suspects.csv", "--text", "=part"],
@@ -119,7 +119,7 @@ def test_hostile_names_in_a_table(people, tmp_path, encoding):
 
 def test_predictions_with_apostrophes_are_certified_as_the_model_is(people, tmp_path):
     people.assign(y=people["y"].replace(LABELS[0], "x;=2")).to_csv(tmp_path / "in.csv", index=False)
-    quick = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y"]
+    quick = ["--model", "linear", "--jobs", "1", "--target", "y"]
     assert run(tmp_path, "utf-8", "fit", "in.csv", *quick)[0] == 0
     train = pd.read_csv(tmp_path / "in.csv")
     fresh = train.assign(**{name: train[name] + 0.001 for name in train.select_dtypes("float")})
@@ -137,7 +137,7 @@ def test_predictions_with_apostrophes_are_certified_as_the_model_is(people, tmp_
 
 def test_a_cleaned_table_is_as_it_was_where_that_is_asked_for(people, tmp_path):
     people.to_csv(tmp_path / "in.csv", index=False)
-    options = ["--model", "linear", "--beta", "1.4", "--jobs", "1", "--target", "y", "--cleaned", "clean.csv"]
+    options = ["--model", "linear", "--jobs", "1", "--target", "y", "--cleaned", "clean.csv"]
     code, output, _ = run(tmp_path, "utf-8", "fit", "in.csv", *options, "--formulas")
     assert code == 0 and "--formulas leaves" not in " ".join(output.split())
     kept = (tmp_path / "clean.csv").read_text(encoding="utf-8").splitlines()

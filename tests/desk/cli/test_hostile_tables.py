@@ -256,7 +256,7 @@ def test_the_commands_make_the_same_of_a_table_of_all_and_its_twin(tmp_path):
         table.set_index("column 0").to_parquet(tmp_path / f"{name}.parquet")
     fits = []
     for path in ("all.csv", "all.parquet"):
-        options = ("--target", "y", "--model", "linear", "--beta", "1.4", "--json", "fit.json")
+        options = ("--target", "y", "--model", "linear", "--json", "fit.json")
         done = commands.mgce("fit", path, *options, "--out", "m.mgce", folder=tmp_path)
         assert done.returncode == 0, done.stderr
         document = json.loads((tmp_path / "fit.json").read_text())
@@ -287,7 +287,7 @@ def test_every_command_says_which_lines_may_be_lost(tmp_path):
     (tmp_path / "t.csv").write_text("name,y,x\n" + "\n".join([*lines, "n1,yes", ""]) + "\n")
     fresh = (tmp_path / "t.csv").read_text().replace(",no,", ",NO,").replace(",yes,", ",no,").replace(",NO,", ",yes,")
     (tmp_path / "fresh.csv").write_text(fresh)  # other labels, so that the model has not learnt from them
-    model = ("--target", "y", "--model", "linear", "--beta", "1.4")
+    model = ("--target", "y", "--model", "linear")
     compare = ("--target", "y", "--methods", "ce", "--seeds", "1", "--epochs", "1")
     for command in (
         ("fit", "t.csv", *model, "--json", "fit.json"),

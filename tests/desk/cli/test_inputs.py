@@ -31,7 +31,7 @@ OF_FOLDERS = {"data_dir", "out_dir", "runs"}
 # And every one that is a text stands in one of these. A table by its path is what `compare` alone calls a data set.
 TEXTS_OF_FILES = {"checked", "checked_again", "embeddings", "encoder"}
 TEXTS = {
-    *("target", "label_columns", "beta", "model", "metric", "noise_rate", "noise_type", "id", "drop", "text"),
+    *("target", "label_columns", "model", "metric", "noise_rate", "noise_type", "id", "drop", "text"),
     *(
         "category",
         "number",

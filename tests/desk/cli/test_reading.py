@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-QUICK = ("--target", "topic", "--model", "linear", "--beta", "1.4")
+QUICK = ("--target", "topic", "--model", "linear")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from mgce.desk.review.decision_file import COLUMNS
 from mgce.desk.review.sheet import chosen
 from mgce.desk.review.suspect_file import read_suspects
 
-FIT = ("fit", "people.csv", "--target", "sick", "--id", "person", "--model", "linear", "--beta", "1.4", "--jobs", "1")
+FIT = ("fit", "people.csv", "--target", "sick", "--id", "person", "--model", "linear", "--jobs", "1")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_the_loop(mgce, fitted, tmp_path):
     decide(tmp_path, right, 70, tmp_path / "people.decisions.csv")
     again = steps[1].split()[1:]
     assert again[-4:] == ["--checked", "people.decisions.csv", "--mended", "people.mended.csv"]
-    code, output, errors = mgce(*again, "--beta", "1.4", "--out", "second.mgce", "--json", "found.json")
+    code, output, errors = mgce(*again, "--out", "second.mgce", "--json", "found.json")
     assert code == 0, errors
     words = " ".join(output.split())
     # The first figure is against right labels, and the same in terminal, page and JSON; given labels come below.
@@ -186,7 +186,7 @@ def test_labels_that_are_numbers_stay_numbers_in_a_mended_table(mgce, tmp_path, 
     frame.loc[:5, "y"] = 1 - frame["y"]
     write = frame.to_csv if suffix == "csv" else frame.to_parquet
     write(tmp_path / f"t.{suffix}", index=False)
-    quick = ("fit", f"t.{suffix}", "--target", "y", "--model", "linear", "--beta", "1.4")
+    quick = ("fit", f"t.{suffix}", "--target", "y", "--model", "linear")
     assert mgce(*quick)[0] == 0
     suspects = read_suspects(tmp_path / "t.suspects.csv")
     one = next(each for each in suspects if each.name == "1")
@@ -218,7 +218,7 @@ def test_decisions_reach_their_rows_by_ids_that_differ_in_the_last_digits(mgce, 
     wrong = [str(name) for name in frame["id"][frame["y"] != right["y"]]]
     path = tmp_path / f"t.{suffix}"
     path.write_bytes(to_table_file(frame, path))
-    quick = ("--target", "y", "--id", "id", "--model", "linear", "--beta", "1.4", "--jobs", "1")
+    quick = ("--target", "y", "--id", "id", "--model", "linear", "--jobs", "1")
     assert mgce("fit", path.name, *quick)[0] == 0
     key = {one.name: one.key for one in read_suspects(tmp_path / "t.suspects.csv")}
     assert len(set(key.values())) == 120 and {*key} == {*right["id"].map(str)}
@@ -282,7 +282,7 @@ def test_the_key_1_saves_the_class_1(mgce, browser, tmp_path):
     cells = pd.DataFrame(rng.normal(size=(400, 4)).round(2), columns=list("abcd"))
     right = (cells["a"] + cells["b"] > 0).astype(int)
     cells.assign(sick=np.where(rng.random(400) < 0.15, 1 - right, right)).to_csv(tmp_path / "t.csv", index=False)
-    assert mgce("fit", "t.csv", "--target", "sick", "--model", "linear", "--beta", "1.4", "--quiet")[0] == 0
+    assert mgce("fit", "t.csv", "--target", "sick", "--model", "linear", "--quiet")[0] == 0
     assert mgce("review", "t.suspects.csv")[0] == 0
     page = browser.new_context(accept_downloads=True).new_page()
     page.goto((tmp_path / "t.review.html").as_uri())

@@ -9,7 +9,7 @@ import pytest
 from grids import grid
 
 LEFT_OUT = ("table", "file", "files", "notes", "seconds")
-FIT = ("--target", "sick", "--id", "person", "--beta", "1.4", "--jobs", "1", "--json", "-")
+FIT = ("--target", "sick", "--id", "person", "--jobs", "1", "--json", "-")
 
 
 @pytest.fixture(params=["copied", pytest.param("drawn", marks=pytest.mark.slow)])

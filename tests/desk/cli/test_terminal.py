@@ -38,7 +38,7 @@ def test_columns_and_labels_reach_no_terminal_as_they_are(mgce, tmp_path):
     )
     frame.to_csv("t.csv", index=False)
     frame.assign(**{HOSTILE: rng.normal(size=80)}).to_csv("new.csv", index=False)
-    options = ["--target", "y\x1b", "--id", "id\x1b]0;t", "--model", "linear", "--beta", "1.4"]
+    options = ["--target", "y\x1b", "--id", "id\x1b]0;t", "--model", "linear"]
     commands = {
         ("fit", "t.csv", *options): 0,
         ("predict", "t.mgce", "t.csv"): 0,

@@ -62,7 +62,7 @@ def typed():
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_model_knows_which_spellings_it_joined(typed, apart, tmp_path):
-    plan = FitPlan("state", model="linear", beta=1.4, apart=apart)
+    plan = FitPlan("state", model="linear", apart=apart)
     fit = run(typed, plan)
     classes = ["Open", "Paid"] if not apart else sorted({*typed["state"]})
     assert fit.model.classes.tolist() == classes

@@ -19,7 +19,7 @@ from mgce.desk.tables.report import against_given, headline, page, wrong_labels
 from mgce.desk.tables.rows import split_rows
 from mgce.desk.tables.suspects_report import checked_sentences, widths
 
-PLAN = FitPlan("y", model="linear", beta=1.4)
+PLAN = FitPlan("y", model="linear")
 N = 160
 
 

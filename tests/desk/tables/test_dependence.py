@@ -130,12 +130,12 @@ def test_neighbours_that_are_alike():
 
 
 def test_signs_stand_in_the_headline_the_report_and_the_json():
-    plan = FitPlan("y", model="linear", beta=1.4)
+    plan = FitPlan("y", model="linear")
     fit = run(visits(), plan)
     words = "Rows may depend on one another, so that the bound may be too low: column `patient` looks like groups."
     assert words in headline(fit) and words in page(fit, "t.csv", "m").decode()
     found = json.loads(json.dumps(summary(fit)))
     assert found["dependence"] == ["column `patient` looks like groups"]
     assert any("pass --groups 'patient'" in note for note in found["notes"])
-    grouped = FitPlan("y", model="linear", beta=1.4, groups="patient")
+    grouped = FitPlan("y", model="linear", groups="patient")
     assert "may depend" not in headline(run(visits(), grouped))

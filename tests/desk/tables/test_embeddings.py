@@ -175,7 +175,7 @@ def test_a_column_of_lists_is_learnt_from_too(data):
 @pytest.mark.nightly
 def test_another_model_can_be_asked_for(data):
     X, _, _, frame = data
-    result = run(beside(frame, features(X), None)[0], FitPlan("y", model="linear", beta=1.4))
+    result = run(beside(frame, features(X), None)[0], FitPlan("y", model="linear"))
     assert result.choice.name == "linear" and result.judgement.source == "correction"
 
 

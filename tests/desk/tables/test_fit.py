@@ -19,7 +19,7 @@ from mgce.desk.tables.summary import summary
 from mgce.desk.tables.suspects_report import when_to_stop
 from mgce.estimators import MGCEClassifier
 
-PLAN = FitPlan("y", model="linear", beta=1.4)
+PLAN = FitPlan("y", model="linear")
 
 
 @pytest.fixture(scope="module")
@@ -259,11 +259,11 @@ def test_steps_are_counted_to_their_end(noisy):
 
 @pytest.mark.slow
 def test_a_noise_rate_that_is_too_high_is_refuted_in_the_headline_too(frame):
-    plain = run(frame, FitPlan("y", model="linear", beta=1.4))
-    plan = FitPlan("y", model="linear", beta=1.4, noise_rate=plain.certificate.assumed.argmax_error + 0.05)
+    plain = run(frame, FitPlan("y", model="linear"))
+    plan = FitPlan("y", model="linear", noise_rate=plain.certificate.assumed.argmax_error + 0.05)
     refuted = run(frame, plan)
     # As without the rate, but that a fiftieth of delta went to the test of the rate.
-    without = run(frame, FitPlan("y", model="linear", beta=1.4, delta=0.98 * plan.delta))
+    without = run(frame, FitPlan("y", model="linear", delta=0.98 * plan.delta))
     assert refuted.certificate.assumed.argmax_error == pytest.approx(without.certificate.assumed.argmax_error)
     said = headline(refuted)
     assert "refute that a share" in said and "The model disagrees with the given label in at most" in said

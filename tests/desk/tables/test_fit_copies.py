@@ -16,7 +16,7 @@ from mgce.desk.tables.rows import split_rows
 from mgce.desk.tables.summary import summary
 from mgce.estimators import MGCEClassifier
 
-PLAN = FitPlan("y", model="linear", beta=1.4)
+PLAN = FitPlan("y", model="linear")
 
 
 def oversampled(seed, n=300, rare=30):

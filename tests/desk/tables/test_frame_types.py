@@ -22,7 +22,7 @@ from mgce.desk.tables.rows import row_keys, split_rows
 
 N, NEW = 90, 60
 FAR = 1_234_567_890_123_456_700  # a float64 holds only every 256th number there
-PLAN = FitPlan("y", id="key", category=("site",), model="linear", beta=3.0)
+PLAN = FitPlan("y", id="key", category=("site",), model="linear")
 KINDS = {"site": CATEGORY, "count": NUMBER, "large": NUMBER, "x": NUMBER, "yes": NUMBER, "day": DATE, "town": CATEGORY}
 
 

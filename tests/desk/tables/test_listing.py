@@ -67,7 +67,7 @@ def test_lines_are_those_of_a_spreadsheet(tmp_path, text, lines):
 
 
 def test_a_table_without_a_file_has_no_lines(people_frame):
-    fit = run(people_frame, FitPlan("label", model="linear", beta=1.4))
+    fit = run(people_frame, FitPlan("label", model="linear"))
     assert fit.listing.lines is None
     file = pd.read_csv(io.BytesIO(suspects_csv(fit.judgement, fit.row_names, fit.listing)))
     assert len(file) == len(people_frame) and file["line"].isna().all()

@@ -9,7 +9,7 @@ from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import clean_accuracy
 from mgce.desk.tables.model import row_prints
 
-PLAN = FitPlan("y", model="linear", beta=1.4, noise_rate=0.2)
+PLAN = FitPlan("y", model="linear", noise_rate=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_the_majority_of_the_training_rows_may_be_a_minority_of_the_rows_held_ou
     """The last quarter is held out: of the first 60 labels two thirds are "yes", of the last 20 a fifth."""
     labels = ["yes", "no", "yes"] * 20 + ["no", "no", "yes", "no", "no"] * 4
     late = frame[:80].assign(y=labels, when=range(80)).drop(columns="right")
-    assert run(late, FitPlan("y", model="linear", beta=1.4, time="when")).measures.majority == 0.2
+    assert run(late, FitPlan("y", model="linear", time="when")).measures.majority == 0.2
 
 
 def test_columns_are_ordered_by_what_they_matter(fit):
@@ -66,7 +66,7 @@ def test_accuracy_against_right_labels_is_estimated(fit, frame, held_out):
     # Four standard errors of an accuracy of .8 on 150 rows, divided by 1 - 2 * .2.
     assert abs(fit.measures.clean_accuracy - right) < 4 * np.sqrt(0.8 * 0.2 / 150) / 0.6
     assert fit.measures.clean_accuracy > fit.quality["accuracy"] + 0.05
-    assert run(frame, FitPlan("y", model="linear", beta=1.4)).measures.clean_accuracy is None
+    assert run(frame, FitPlan("y", model="linear")).measures.clean_accuracy is None
 
 
 @pytest.mark.parametrize("k", [2, 3, 10])

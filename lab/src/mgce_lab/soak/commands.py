@@ -20,7 +20,7 @@ SMALL = ("--methods", "mgce", "--betas", "1.4", "--seeds", "1", "--jobs", "1", "
 # that a run takes.
 COMMANDS: dict[str, tuple[str, ...]] = {
     # One model: what is tried is the writing of files, and all models take twenty times as long.
-    "fit": ("fit", "people.csv", "--target", "y", "--beta", "5", "--model", "linear"),
+    "fit": ("fit", "people.csv", "--target", "y", "--model", "linear"),
     "predict": ("predict", "people.mgce", "people.csv"),
     "compare": (
         *("compare", "people.csv", "--target", "y", "--methods", "ce,mae", "--seeds", "1", "--epochs", "1"),

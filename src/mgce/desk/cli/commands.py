@@ -42,7 +42,7 @@ FILES = {
 
 # The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
 PANELS = {
-    "The model": ("model", "beta", "metric", "seed"),
+    "The model": ("model", "metric", "seed"),
     "Wrong labels": ("noise_rate", "noise_type", "transition"),
     "The review": ("checked", "anytime", "share", "to_check", "width", "mended", "random", "image"),
     "The certificate": ("delta", "at_most", "drop_share", "coverage", "bounds", "by", "holdout", "groups", "time"),

@@ -71,9 +71,6 @@ class Settings:
             "linear: convex, quick."
         ),
     ] = "auto"
-    beta: Annotated[
-        float | None, typer.Option(help="With --model: the loss parameter, a number in [1, inf] [1.4].")
-    ] = None
     noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
     noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
     coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9

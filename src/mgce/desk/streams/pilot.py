@@ -53,7 +53,7 @@ class Pilot:
 
     def made(self, name: str, n: int, jobs: int) -> Any:
         """Return an unfitted model for one of n chunks."""
-        model = estimator(name, self.plan.seed, jobs, self.plan.beta)
+        model = estimator(name, self.plan.seed, jobs)
         return for_chunk(model, self.models[name], n)
 
     def merged(self, name: str, models: list[Any], n: int) -> Any:

@@ -18,7 +18,6 @@ from mgce.estimators import (
     MGCEForestClassifier,
 )
 from mgce.labels.choosing import most_predicted
-from mgce.numerics.root import DEFAULT_BETA
 
 AUTO = "auto"  # learn from corrected labels
 CORRECTION, HEAD = "correction", "head"
@@ -73,20 +72,19 @@ def candidates(model: str, *, encoded: bool = False, wide: bool = False) -> list
     return [HEAD] if encoded else [CORRECTION, HEAD] if wide else [CORRECTION]
 
 
-def estimator(name: str, seed: int, jobs: int = 1, beta: float | None = None) -> Any:
+def estimator(name: str, seed: int, jobs: int = 1) -> Any:
     """Return an unfitted model.
 
     Args:
         name: one of `CORRECTING` or `NAMED`.
         seed: of its random draws.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
-        beta: loss parameter of a named model; None for the default.
     """
     if name == CORRECTION:
         return LabelCorrectionClassifier(random_state=seed, n_jobs=jobs)
     if name == HEAD:
         return MGCEEmbeddingClassifier(random_state=seed)
-    model = NAMED[name][1](beta=DEFAULT_BETA if beta is None else beta)
+    model = NAMED[name][1]()
     known = model.get_params()
     return model.set_params(**{key: value for key, value in (("random_state", seed), ("n_jobs", jobs)) if key in known})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgce._validation import check_beta, check_choice, expected, expected_share
+from mgce._validation import check_choice, expected, expected_share
 from mgce.desk.tables.choice import AUTO, NAMED
 from mgce.desk.tables.rows import Split
 
@@ -19,7 +19,6 @@ class FitPlan(Split):
 
     Attributes:
         model: a key of :data:`~mgce.desk.tables.choice.NAMED`, or "auto" to learn from corrected labels.
-        beta: loss parameter in [1, inf] of a `model` other than "auto"; None for the default.
         noise_rate: the share of labels that are wrong: see :func:`mgce.certify`.
         noise_type: what is assumed about wrong labels: see :func:`mgce.certify`.
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
@@ -30,7 +29,6 @@ class FitPlan(Split):
     """
 
     model: str = AUTO
-    beta: float | None = None
     noise_rate: float = 0.0
     noise_type: str = "symmetric"
     coverage: float = 0.9
@@ -43,9 +41,5 @@ class FitPlan(Split):
         check_choice("metric", self.metric, METRICS)
         if not 0 <= self.seed < 2**32:  # what NumPy's generators take
             raise ValueError(expected("seed", "an integer in [0, 2^32)", self.seed))
-        if self.beta is not None:
-            check_beta(self.beta)
-            if self.model == AUTO:
-                raise ValueError(expected("model", "one with a beta, such as 'linear', where `beta` is given", AUTO))
         if not 0 < self.coverage < 1:
             raise ValueError(expected_share("coverage", "a float in (0, 1)", self.coverage))

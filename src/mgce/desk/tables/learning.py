@@ -117,7 +117,7 @@ def models_of(rows: Rows, plan: FitPlan, jobs: int) -> list[tuple[str, Any]]:
     encoded = rows.columns.width > 0 or (read and {*kinds} == {TEXT})
     wide = read or (len(kinds) >= WIDE and {*kinds} == {NUMBER})
     names = candidates(plan.model, encoded=encoded, wide=wide)
-    return [(name, estimator(name, plan.seed, jobs, plan.beta)) for name in names]
+    return [(name, estimator(name, plan.seed, jobs)) for name in names]
 
 
 def learn(rows: Rows, plan: FitPlan, models: list[tuple[str, Any]], on_fit: Callable[[str], None]) -> Learnt:
@@ -167,7 +167,7 @@ def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
     selected = rows.selected.iloc[distinct]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
     X = transformer.transform(rows.selected)
-    made = partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
+    made = partial(estimator, seed=plan.seed, jobs=jobs)
     fitted, judge = learn_all(name, X[distinct], rows, plan, made)
     model = _model(rows, transformer, replace(learnt.choice, fitted=fitted), distinct, plan)
     judged = judge_labels(judge.fitted, judge.name, X, rows.target, distinct, rows.first)
@@ -177,7 +177,7 @@ def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
 def as_learnt(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
     """Return what :func:`refit` returns, but keep the model of the training rows: it learns no further ones."""
     X, train = learnt.model.pipeline[:-1].transform(rows.selected), rows.train
-    alone, made = replace(rows, held_out=train[:0]), partial(estimator, seed=plan.seed, jobs=jobs, beta=plan.beta)
+    alone, made = replace(rows, held_out=train[:0]), partial(estimator, seed=plan.seed, jobs=jobs)
     judge = _judge(learnt.choice.name, learnt.choice.fitted, X[train], alone, plan, made)
     judged = judge_labels(judge.fitted, judge.name, X, rows.target, train, rows.first)
     return replace(learnt.model, n_measured=len(train)), judged, judge
