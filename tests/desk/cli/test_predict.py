@@ -8,6 +8,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from mgce import certify
 from mgce._machine import build
 from mgce.desk.cli.predict import _on_unsure
 from mgce.desk.tables.model import TableModel
@@ -78,21 +79,25 @@ def test_the_last_line_says_what_the_columns_are_and_how_many_rows_are_unsure(mg
     assert _on_unsure("q", 1) == " In 1 row, q is below 0.5 for every class." and _on_unsure("p", 0) == ""
 
 
-def test_of_a_model_that_corrects_labels_q_comes_first(mgce, people, fresh, tmp_path):
+def test_of_a_model_that_corrects_labels_q_is_the_one_probability(mgce, people, fresh, tmp_path):
     people[:200].to_csv(tmp_path / "given.csv", index=False)
     code, _, errors = mgce("fit", "given.csv", "--target", "sick", "--id", "person", "--out", "corrected.mgce")
     assert code == 0, errors
     code, output, errors = mgce("predict", "corrected.mgce", "fresh.csv", "--probabilities", "--json", "p.json")
     assert code == 0, errors
     written = pd.read_csv(tmp_path / "fresh-predictions.csv", dtype={"person": str})
-    assert written.columns.tolist()[1:7] == ["prediction", "q", "h", "p", "q_no", "q_yes"]
+    assert written.columns.tolist()[1:] == ["prediction", "q", "q_no", "q_yes"]
     model = TableModel.load(tmp_path / "corrected.mgce")
     q = model.pipeline.predict_proba(model.columns.select(fresh))
     np.testing.assert_allclose(written[["q_no", "q_yes"]], q, rtol=1e-5)
     np.testing.assert_allclose(written["q"], q.max(1), rtol=1e-5)
-    np.testing.assert_allclose(written[["h", "p"]], np.stack([q.max(1)] * 2, 1), rtol=1e-5)
     assert "Read the column q: the estimated probability that the prediction is right." in " ".join(output.split())
     assert json.loads((tmp_path / "p.json").read_text())["unsure"] == (q.max(1) < 0.5).sum()
+    labels = np.arange(len(q)) % 2
+    written.assign(right=np.array(["no", "yes"])[labels]).to_csv(tmp_path / "with.csv", index=False)
+    code, output, errors = mgce("certify", "with.csv", "--target", "right", "--bounds", "randomized", "--json", "-")
+    drawn = certify(labels, q, bounds=["randomized"]).randomized_error
+    assert code == 0 and json.loads(output)["randomized_error"] == pytest.approx(drawn, abs=1e-5), errors
 
 
 def test_parquet_and_other_orders_of_columns_change_nothing(mgce, model_file, fresh, tmp_path):

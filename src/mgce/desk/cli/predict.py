@@ -40,7 +40,9 @@ class Result:
     keep_columns: Annotated[
         bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
     ] = False
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add q, h and p of every class.")] = False
+    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probabilities of every class.")] = (
+        False
+    )
     sets: Annotated[
         bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
     ] = False
@@ -170,7 +172,7 @@ def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> st
     """
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     said = {
-        "q": "Read the column q: the estimated probability that the prediction is right. Here h and p equal q.",
+        "q": "Read the column q: the estimated probability that the prediction is right.",
         "p": "Read the column p: the estimated probability that the label is the predicted class. h is the probability "
         "with which the model predicts the class.",
     }

@@ -341,7 +341,7 @@ def predictions_frame(
     every_class: bool,
     sets: bool = False,
 ) -> pd.DataFrame:
-    """Return predictions as a table: name of the row, predicted class, and its probabilities q (if known), h and p.
+    """Return predictions as a table: name of the row, predicted class, and its probability q, or h and p without q.
 
     Args:
         model: the model that predicted.
@@ -354,9 +354,7 @@ def predictions_frame(
         ValueError: if `sets` is true and the model has no sets.
     """
     predicted = np.arange(len(row_names)), np.searchsorted(model.classes, predictions.label)
-    outputs = {"h": predictions.h, "p": predictions.p}
-    if predictions.q is not None:
-        outputs = {"q": predictions.q, **outputs}
+    outputs = {"h": predictions.h, "p": predictions.p} if predictions.q is None else {"q": predictions.q}
     columns: dict[str, Any] = {"prediction": [str(label) for label in predictions.label]}
     columns |= {output: probs[predicted] for output, probs in outputs.items()}
     if sets:

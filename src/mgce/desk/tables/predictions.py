@@ -20,7 +20,8 @@ from mgce.desk.files.text_tables import TextFormat
 from mgce.risk.parts import label_indices
 
 PREDICTION = "prediction"  # name of the column of predicted classes, as `mgce predict` writes it
-PROBABILITY = "h_"  # prefix of the names of columns of probabilities, as `mgce predict --probabilities` writes them
+# Prefixes of the names of columns of probabilities, as `mgce predict --probabilities` writes them. The first counts.
+PROBABILITIES = "q_", "h_"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +37,8 @@ class LabelledPredictions:
 def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = None) -> LabelledPredictions:
     """Read labels and predictions from a table.
 
-    Predictions are the probabilities in columns `h_CLASS`. If there are no such columns, or `prediction` is given,
-    predicted classes are read; each has probability 1.
+    Predictions are the probabilities in columns `q_CLASS` or `h_CLASS`. If there are no such columns, or `prediction`
+    is given, predicted classes are read; each has probability 1.
 
     Args:
         frame: the table, its labels and predicted classes as text.
@@ -48,11 +49,11 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
         ValueError: if a column is missing, or has a row without a value.
     """
     labels = _filled(frame, target, "target")
-    probability_columns = [name for name in frame.columns if name.startswith(PROBABILITY)]
-    if prediction is None and probability_columns:
+    prefix = next((each for each in PROBABILITIES if any(name.startswith(each) for name in frame.columns)), None)
+    if prediction is None and prefix is not None:
         kept = set(labels.tolist())
-        written = [name.removeprefix(PROBABILITY) for name in probability_columns]
-        column = {name if name in kept else spreadsheet_text(name): PROBABILITY + name for name in written}
+        written = [name.removeprefix(prefix) for name in frame.columns if name.startswith(prefix)]
+        column = {name if name in kept else spreadsheet_text(name): prefix + name for name in written}
         classes = sorted(column)
         labels = _respelt(labels, classes)
         probs = frame[[column[label] for label in classes]].to_numpy(dtype=float)
