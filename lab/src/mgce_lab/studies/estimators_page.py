@@ -16,7 +16,7 @@ def render(fit_times: dict[str, Any]) -> str:
     """Return the page as Markdown, of the results of `mgce_lab.studies.fit_times`."""
     parts = [
         "# Estimators, measured",
-        "This page supports [Estimators](../estimators.md). Their accuracies are on [the page of the suite](suite.md).",
+        "This page supports [Estimators](../estimators.md). Accuracies are on [the page of the suite](suite.md).",
         "Times are medians, and estimators took turns. The second table is of all rows of letter. "
         "`python -m mgce_lab.studies.fit_times` measures again.",
         machine_line(fit_times["machine"]),
