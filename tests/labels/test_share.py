@@ -37,12 +37,6 @@ def test_the_order_of_rows_does_not_matter_and_more_rows_narrow_it():
     assert often.disagreement == once.disagreement < often.upper < once.upper
 
 
-def test_the_width_after_checked_rows_is_that_of_clopper_and_pearson():
-    found = noise_share(np.repeat([0, 1], 50), np.eye(2)[np.repeat([0, 1], [60, 40])])
-    ends = binomtest(round(50 * found.upper), 50).proportion_ci(0.95)
-    assert found.width_after(50) == pytest.approx(ends.high - ends.low)
-
-
 def test_errors():
     with pytest.raises(ValueError, match="Expected `delta` to be in"):
         noise_share([0, 1], [[0.5, 0.5]] * 2, delta=0)

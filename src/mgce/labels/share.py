@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import beta, binom, binomtest, chi2
+from scipy.stats import beta, binom, chi2
 
 from mgce._arrays import FloatArray, IntArray, as_labels, as_probs
 from mgce._validation import expected, expected_share
@@ -33,16 +33,6 @@ class NoiseShare:
     disagreement: float
     n: int
     delta: float
-
-    def width_after(self, checked: int) -> float:
-        """Return the width of the interval that this many rows would give, drawn at random and checked.
-
-        The width is that of a Clopper-Pearson interval, if as many checked labels are wrong as the upper end says, or
-        half of them where that is more.
-        """
-        wrong = round(checked * min(self.upper, 0.5))
-        ends = binomtest(wrong, checked).proportion_ci(1 - self.delta)
-        return float(ends.high - ends.low)
 
 
 def noise_share(target: Any, probs: Any, *, delta: float = 0.05) -> NoiseShare:

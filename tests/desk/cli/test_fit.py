@@ -58,10 +58,8 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
     assert "linear MGCE with an L1 penalty, convex" in report
     assert len(first) < 250 and re.match(r"Wrong labels: 0 to \d+ of the 240 \([\d.]+%\), if on every row", second)
     asked, others = fit.judgement.expected_wrong
-    said = (
-        f"A rough estimate is {asked + others:.0f}, {asked:.0f} of them among the {fit.n_asked} more likely wrong than"
-    )
-    assert f"{said} right; on two of three" in second
+    assert f"A rough estimate is {asked + others:.0f}; on two of three public tables" in second
+    assert f"{fit.n_asked} labels are more likely wrong than right; {asked:.0f} of them, by this estimate." in second
     assert third.startswith("Next: mgce review results/model.suspects.csv writes a page")
     judged = pd.read_csv(tmp_path / "results" / "model.suspects.csv", dtype={"person": str})
     assert sorted(judged["person"]) == people["person"].tolist() and judged["p_wrong"].is_monotonic_decreasing

@@ -11,6 +11,7 @@ from mgce.desk.columns.cells import PLAIN, TRUTH
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, KINDS, NUMBER, TEXT
 from mgce.desk.pages.web_page import bullets, document, facts, paragraph, table
 from mgce.desk.review.bounds import MORE
+from mgce.desk.review.draws import share_range
 from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, HEAD
 from mgce.desk.tables.class_report import annotator_section, calibration_section, class_sections, never_predicted
@@ -144,15 +145,19 @@ def wrong_labels(fit: TableFit) -> str:
     of = f"{share.n:,}{' labels of distinct rows' if fit.n_copies else ''} ({percent_up(share.upper)})"
     most = f"0 to {n:,} of the {of}{'' if review is None else ' may be left'}, if {ASSUMPTION}."
     asked, others = fit.counts.expected
-    first = f", {asked:,.0f} of them among the {fit.n_asked:,} more likely wrong than right" if fit.n_asked else ""
+    first = ""
+    if fit.n_asked:
+        are = "label is" if fit.n_asked == 1 else "labels are"
+        first = f" {fit.n_asked:,} {are} more likely wrong than right; {asked:,.0f} of them, by this estimate."
     expected = f"{asked + others:,.0f}" if asked + others >= 1 else "less than 1"
     off = max(1, round(OFF * share.n))
     estimate = (
-        f" A rough estimate is {expected}{first}; on two of three public tables such an estimate was off by {off:,} at "
-        "most."
+        f" A rough estimate is {expected}; on two of three public tables such an estimate was off by {off:,} at most."
+        f"{first}"
     )
     half_an_hour = MORE[0]
-    width = share.width_after(half_an_hour)
+    lower, upper = share_range(round(half_an_hour * min(share.upper, 0.5)), half_an_hour)  # the widest possible one
+    width = upper - lower
     looks = (
         f" If you check {half_an_hour} rows drawn at random, the share is known to within an interval of at most "
         f"{100 * width:.0f} percentage points."
@@ -164,11 +169,12 @@ def _left_by_random_rows(fit: TableFit, review: Findings, about: float) -> str:
     """Return how many wrong labels are left: an estimate, and the lower of two bounds, with where both are from.
 
     Right labels of rows drawn at random tell more than the model does, whose bound may be the lower one all the same.
+    It is not taken where the estimate is above it.
     """
     share, rows = fit.share, f"the {review.drawn:,} rows drawn at random"
     most, n = share.upper, share.n
     source = f"The estimate is by {rows}, the bound by the model, if {ASSUMPTION}."
-    if review.left is not None and review.left < share.upper:
+    if review.left is not None and (review.left < share.upper or about > share.upper * share.n):
         most, n = review.left, len(fit.row_names)
         source = (
             f"Both are by {rows}, with confidence {confidence_text(1 - review.delta)}, if the decisions are right. You "

@@ -25,7 +25,7 @@ from mgce.risk.looks import foretold_widths
 NO_PICTURES: Mapping[int, bytes] = MappingProxyType({})
 WORST = 10  # rows with their cells on the first page: what fits on a screen
 CELLS = 12  # columns of these rows: more are not read across; the file has all
-FEW_LOOKS = "mgce clean bounds this share with few looks."
+FEW_LOOKS = "mgce clean says which labels to look up until few can be wrong."
 LONGEST = 60  # characters of a cell there: a line of a phone, or half of one elsewhere
 
 
