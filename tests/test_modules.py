@@ -16,7 +16,7 @@ TESTED_IN = {
     "desk/cli/fit_files": "desk/cli/test_fit.py",
     "desk/cli/fit_options": "desk/cli/test_fit.py",
     "desk/cli/labelled_rows": "desk/cli/test_certify.py",
-    "desk/cli/main": "desk/cli/test_commands.py",
+    "desk/cli/main": "test_main.py",
     "desk/cli/shared_options": "desk/cli/test_fit.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
     "desk/streams/judged": "desk/streams/test_fit.py",

@@ -104,5 +104,6 @@ def test_equal_labels_and_labels_without_chance():
     assert found.krippendorff_alpha == found.fleiss_kappa == found.pairs[0].kappa == (1, 1, 1)
     lonely = agreement([["a", None], [None, "b"], ["a", "a"]])
     assert np.isnan(lonely.krippendorff_alpha.value) and lonely.n_rows == 1
+    assert lonely.krippendorff_alpha[1:] == (-1, 1)
     with pytest.raises(ValueError, match="Expected `delta`"):
         agreement(labels, delta=1.5)

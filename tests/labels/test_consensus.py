@@ -117,6 +117,7 @@ def test_words_names_and_missing_values(digits):
     ("labels", "note"),
     [
         ([[0, 0], [1, 1], [0, 0], [1, -1]] * 5, "All labels of each row agree"),
+        ([[0, 0, -1], [1, -1, 1], [-1, 0, 0], [1, -1, -1]] * 5, "All labels of each row agree"),
         ([[0], [1], [0], [1]] * 5, "one annotator only"),
         ([[0, -1], [-1, 1], [0, -1], [-1, 0]] * 5, "No row has two labels"),
         ([[0, 0, -1], [1, 0, -1], [0, 0, -1], [1, 1, -1]] * 5, "Left out, without a label: 2"),
@@ -126,6 +127,7 @@ def test_words_names_and_missing_values(digits):
 def test_notes_on_labels(labels, note):
     found = find_consensus(labels)
     assert any(note in said for said in found.notes), found.notes
+    assert not any("consensus is" in said for said in found.notes)  # every row has a label
     assert found.probs.shape == (len(labels), 2)
 
 
@@ -135,7 +137,7 @@ def test_notes_on_labels(labels, note):
         ({"labels": [0, 1, 0]}, "of shape"),
         ({"labels": [[None, None]]}, "a matrix with a label"),
         ({"labels": [["cat", "cat"], ["cat", None]]}, "the class 'cat' alone"),
-        ({"labels": [["cat", "dog"]], "classes": ["cat", "cow"]}, "of the classes"),
+        ({"labels": [["cat", "dog"]], "classes": ["cat", "cow"]}, "of the classes .* but got 'dog'"),
         ({"labels": [[0, 1], [1, 1]], "probs": [[0.5, 0.5]]}, "a row for each example"),
     ],
 )

@@ -75,3 +75,4 @@ def test_the_order_of_rows_and_right_predictions_tell_nothing():
     assert one == other
     right, confidence = sample[1], sample[2]
     assert kind_of_predictions(right, right, confidence, CLASSES).kind == UNKNOWN
+    assert kind_of_predictions((right + 1) % CLASSES, right, confidence, CLASSES).kind == CLASS_DEPENDENT

@@ -94,6 +94,8 @@ def test_options_that_contradict(refuses, labelled):
     refuses("left out with label columns", "fit", "table.csv", "--label-columns", "ann,bob", "--annotations", "x.csv")
     refuses("left out with several labels", "fit", "table.csv", "--label-columns", "ann,bob", "--mended", "m.csv")
     refuses("dan", "fit", "table.csv", "--label-columns", "ann,dan")
+    said = "Expected `annotator` to be given with a file of annotations"
+    refuses(said, "fit", "table.csv", "--label-columns", "ann,bob", "--annotator", "who")
 
 
 def test_the_results_do_not_overwrite_the_consensus(refuses, labelled):

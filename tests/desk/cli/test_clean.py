@@ -61,6 +61,8 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     first = json.loads((tmp_path / "c.json").read_text())["to_check"]
     assert 0 < first < 120 and not (tmp_path / "t.mended.csv").exists()
     assert mgce("review", "t-to-check.suspects.csv", "--suspects", "0", "--random", str(first))[0] == 0
+    saved = output.split("--checked ")[1].strip()
+    assert f'"{saved}"' in (tmp_path / "t-to-check.review.html").read_text()  # the page names the file that it saves
     decide(tmp_path, right, "first.csv")
     code, output, errors = mgce(*options, "--checked", "first.csv")
     assert code == 0 and "most doubtful" in output, errors

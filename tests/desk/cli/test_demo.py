@@ -47,6 +47,7 @@ def test_what_was_found_is_what_the_files_say(quick, tmp_path):
         said = f"{is_wrong[among - 1].sum()} of {len(among)}"
         assert shown(done.stdout, f"the first {first} suspects") == said
     assert shown(done.stdout, "whole table") == f"{is_wrong.sum()} of {len(table)}"
+    assert "\nwrong labels in the whole table  " in done.stdout.replace("\n ", "\n")  # names begin in one column
     # A wrong prediction agrees with a label at 0.3 / 2, a right one at 0.7.
     agrees = np.where(found["mgce fit"] == new["label"], 0.7, 0.15)
     assert shown(done.stdout, "on the new rows") == f"{1 - agrees.mean():.1%}"

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from mgce.features.feature_files import read_features
 from tiny_encoder import WIDTH, pictures, register, tiny
@@ -15,7 +16,13 @@ def _tiny(monkeypatch):
 
 def test_a_folder_of_pictures(mgce, tmp_path):
     pictures(tmp_path / "photos")
-    code, output, errors = mgce("embed", "photos", "--encoder", "tiny:net", "--out", "x.npz", "--threads", 1)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        code, output, errors = mgce("embed", "photos", "--encoder", "tiny:net", "--out", "x.npz", "--threads", 1)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
     assert (code, errors) == (0, "")
     assert (
         f"20 pictures by tiny:net, weights {tiny().card.checksum[:12]}: {WIDTH} features each are in x.npz." in output

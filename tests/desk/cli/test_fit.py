@@ -69,6 +69,8 @@ def test_the_summary_is_of_the_model_of_the_training_rows_and_the_file_holds_tha
 
 def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, people, table, tmp_path):
     options = ("--id", "person", "--suspects", "1")
+    people = people.assign(note="=1+1")
+    people.to_csv(tmp_path / "people.csv", index=False)
     for name in ("cleaned.csv", "cleaned.parquet"):
         code, output, errors = mgce(*FIT, *options, "--cleaned", name)
         assert code == 0 and name in " ".join(output.split()), errors
@@ -77,7 +79,7 @@ def test_the_cleaned_table_is_the_table_without_the_rows_that_look_wrong(mgce, p
     assert 0 < len(issues) < 120
     expected = people[~people["person"].isin(issues)].reset_index(drop=True)
     read = pd.read_csv(tmp_path / "cleaned.csv", dtype={"person": str, "sick": people["sick"].dtype})
-    pd.testing.assert_frame_equal(read, expected, check_dtype=False)
+    pd.testing.assert_frame_equal(read, expected.assign(note="'=1+1"), check_dtype=False)
     assert len(pd.read_parquet(tmp_path / "cleaned.parquet")) == len(expected)
     assert "The most suspect rows, 1 of them." in (tmp_path / "people.html").read_text()
 

@@ -110,13 +110,17 @@ def test_a_folder_that_fits_is_fitted_to_like_one_file(mgce, tmp_path, parts, mo
 
 @pytest.mark.parametrize("stopped", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
 def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch, stopped):
-    def stop(*_):
+    def stop(work, _):
+        jobs.append(work.jobs)
         raise stopped
+
+    jobs = []
 
     monkeypatch.setattr(streams.Work, "choose", stop)
     (tmp_path / "table.suspects").mkdir()  # an earlier fit has left one part
     parts.to_parquet(tmp_path / "table.suspects" / "part-00000.parquet")
-    code, _, errors = mgce("fit", "table", "--target", "label")
+    code, _, errors = mgce("fit", "table", "--target", "label", "--jobs", "3")
+    assert jobs == [3]
     assert code == (130 if isinstance(stopped, KeyboardInterrupt) else 2), errors
     assert names(tmp_path) == ["table", "table.suspects"]
     assert names(tmp_path / "table.suspects") == ["part-00000.parquet"]
@@ -174,6 +178,9 @@ def test_nothing_is_written_among_the_parts(refuses, mgce, tmp_path, parts):
     refuses(said, "fit", "table", "--target", "label", "--out", "table/model.mgce")
     assert mgce("fit", "table", "--target", "label", "--model", "linear")[0] == 0
     refuses(said, "predict", "table.mgce", "table", "--out", "table/new")
+    assert mgce("predict", "table.mgce", "table")[0] == 0
+    numbers = pd.read_parquet(tmp_path / "table-predictions")["row"]
+    assert numbers.tolist() == [str(row) for row in range(1, N + 1)]
 
 
 def test_a_part_that_is_a_broken_link_is_named(refuses, tmp_path, parts):

@@ -182,6 +182,17 @@ def test_files_that_are_no_models_are_refused(refuses, model_file, fresh, tmp_pa
     refuses(sentence, command, "model.mgce", "fresh.csv")
 
 
+def test_a_table_with_more_probabilities_than_there_is_room_for_is_refused(refuses, model_file, fresh, monkeypatch):
+    monkeypatch.setattr("mgce.desk.tables.model.TABLE_CELLS", 2 * len(fresh) - 1)
+    refuses("a table of at most 39 rows for a model of 2 classes; split it", "predict", model_file, "fresh.csv")
+
+
+@pytest.mark.parametrize("option", ["embeddings", "encoder"])
+def test_embeddings_need_a_model_of_embeddings(refuses, model_file, fresh, option):
+    sentence = f"Expected `{option}` to be given with a model of embeddings"
+    refuses(sentence, "predict", model_file, "fresh.csv", f"--{option}", "fresh.csv")
+
+
 def test_models_of_others_are_refused(refuses, model_file, fresh, tmp_path):
     X, y = np.arange(20.0)[:, None], np.arange(20) % 2
     save(MGCEClassifier().fit(X, y), tmp_path / "model.mgce")

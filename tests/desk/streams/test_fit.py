@@ -2,14 +2,16 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.metrics import average_precision_score
 
 from mgce.desk.files.parts import Parts
 from mgce.desk.review.suspect_file import read_suspects
-from mgce.desk.streams.chunks import Chunks
+from mgce.desk.streams.chunks import Chunks, chunk_of
 from mgce.desk.streams.dask_frames import workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
+from mgce.desk.streams.pilot import ANCHOR, Pilot, with_all_classes
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
 
@@ -79,17 +81,56 @@ def test_what_few_rows_have_is_said_and_not_lost(tmp_path, monkeypatch):
     frame.loc[:99, "y"] = np.nan  # the first row group has no value
     frame.loc[3, "label"] = None
     frame = pd.concat([frame, frame[100:104]], ignore_index=True)
+    frame.loc[50, "kind"] = _kind_of_chunk(frame.loc[50], 2)
     fit, found = in_chunks(tmp_path, frame, 3, row_groups=100)
     notes = " ".join(fit.notes)
     assert "The model in the file is of the first 2." in notes
     sizes = [len(pd.read_parquet(part)) for part in sorted((tmp_path / "suspects").iterdir())]
     assert sum(sizes[:2]) - 4 <= len(fit.model.trained_rows) <= sum(sizes[:2])  # four are copies
     assert "1 row has no label" in notes or "without a label" in notes
-    assert "with labels too rare for the first chunk" in notes
+    assert "2 rows were left out, with labels too rare for the first chunk." in notes
+    assert "In chunk 3 of 3: in 1 row, column `kind` holds a category that no training row had" in notes
+    assert not any(note[0].isdigit() for note in fit.notes[4:])
+    mean = (sizes[0] * sizes[1] * 2 + sizes[2] * sum(sizes[:2])) / sum(sizes)  # rows that a judge has learnt
+    assert int(notes.split("if it learns ")[2].split(".")[0]) == pytest.approx(mean, rel=0.05)
+    judged, parts = fit.judgement, sorted((tmp_path / "suspects").iterdir())
+    lead = judged.probs[np.arange(len(judged.target)), judged.target] - judged.probs.max(1)
+    assert (np.diff(lead[np.argsort(judged.rank)]) >= 0).all()
+    drawn = [(pd.read_parquet(part)["draw_probability"] > 0).any() for part in parts]
+    assert drawn == [True, False, False]  # the first chunk alone is sampled and certified
     assert len(found) == len(frame) - 3
     assert fit.n_missing == {"x": 0, "y": 99, "kind": 0}
     assert fit.n_copies == 4
     assert found["key"].is_unique
+
+
+def _kind_of_chunk(row, chunk):
+    """Return a category that no other row has, with which a row of the table is in this chunk of three."""
+    values = {name: [row[name]] * 40 for name in ("x", "y")}
+    kinds = [f"new{number}" for number in range(40)]
+    return kinds[chunk_of(pa.table(values | {"kind": kinds}), ("x", "y", "kind"), 3).tolist().index(chunk)]
+
+
+def test_rows_of_a_chunk_are_learnt_once_and_each_class_is_there():
+    frame, _ = moons(80)
+    fit = run(frame, FitPlan("label", model="linear"))
+    pilot = Pilot.of(fit, np.arange(80))
+    more = pd.concat([frame, frame[:1], frame[1:2].assign(label="rare")], ignore_index=True)
+    more.loc[81, "label"] = "other" if frame.loc[1, "label"] == "same" else "same"  # the same row, but for its label
+    more = pd.concat([more, frame[2:3].assign(label="rare")], ignore_index=True)  # of no class
+    rows = pilot.rows(more)
+    assert (len(rows.frame), rows.n_copies, len(rows.unknown)) == (82, 1, 0)
+    assert len(rows.train) == 81 and len({*rows.train.tolist()} & {0, 80}) == 1
+    assert rows.first[0] == rows.first[80] and rows.first[1] != rows.first[81]
+    X, alone = with_all_classes(pilot.features(rows.selected.iloc[rows.train]), rows)
+    assert len(X) == 81 and sorted(alone.weights) == [1] * 80 + [2]
+    distinct = pilot.rows(frame[frame["label"] == "same"])
+    X, alone = with_all_classes(pilot.features(distinct.selected), distinct)
+    assert len(X) == len(alone.target) == len(distinct.target) + 1
+    assert alone.weights.tolist() == [1] * len(distinct.target) + [ANCHOR]
+    assert alone.classes[alone.target[-1]] == "other" and not X[-1].any()
+    every = pilot.rows(frame)
+    assert with_all_classes(pilot.features(every.selected), every)[1].weights is None
 
 
 def test_an_order_in_time_needs_all_rows_at_once_and_is_refused(tmp_path):

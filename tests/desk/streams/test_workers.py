@@ -84,10 +84,10 @@ def test_a_killed_worker_changes_nothing(tmp_path, cluster):
 def test_a_dask_frame_is_fitted_to_where_its_rows_are(tmp_path, cluster):
     frames = pytest.importorskip("dask.dataframe")
     with cluster.get_client():
-        fit = fit_dask(frames.from_pandas(table(), npartitions=3), FitPlan("label"), tmp_path / "suspects")
+        fit = fit_dask(frames.from_pandas(table(), npartitions=3), FitPlan("label"), tmp_path / "a/new/suspects")
     assert fit.counts.rows.sum() == len(table())
-    assert len(pd.read_parquet(tmp_path / "suspects")) == len(table())
-    assert [path.name for path in tmp_path.iterdir()] == ["suspects"]
+    assert len(pd.read_parquet(tmp_path / "a/new/suspects")) == len(table())
+    assert [path.name for path in (tmp_path / "a/new").iterdir()] == ["suspects"]
 
 
 def test_what_is_no_dask_frame_and_a_folder_that_exists_are_refused_before_anything_is_fitted(tmp_path):
