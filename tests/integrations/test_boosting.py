@@ -1,5 +1,8 @@
+import importlib.util
 import math
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from sklearn.model_selection import KFold, train_test_split
 from contracts.estimator_contract import EstimatorContract
 from mgce.estimators import save
 from mgce.functional import mgce_loss, worst_case_probs
-from mgce.integrations.boosting import gradient_and_step, start_margins
+from mgce.integrations.boosting import BoostedClassifier, Rows, gradient_and_step, start_margins
 from mgce.noise import corrupt, symmetric
 
 
@@ -38,6 +41,50 @@ def test_the_start_has_the_least_loss_of_all_constants(beta):
 
     assert mean_loss(start) <= minimize(mean_loss, np.zeros(3), method="Nelder-Mead").fun + 1e-9
     assert (start_margins(shares, 1.0) == 0).all()
+
+
+class Steps(BoostedClassifier):
+    """Steps along the gradient for each of the two values of a column: what a library does, without one."""
+
+    def _boost(self, train, held_out, seed):
+        self.values_ = np.zeros((2, self.classes_.size))
+        self.accuracies_ = []
+        for _ in range(self.n_estimators):
+            g, step = self._objective(self._raw_margins(train.X), train)
+            for value in (0, 1):
+                own = train.X[:, 0] == value
+                self.values_[value] -= self.learning_rate * g[own].sum(0) / step[own].sum(0)
+            if held_out is not None:
+                self.accuracies_.append(self._accuracy(self._raw_margins(held_out.X), held_out))
+        return self.n_estimators
+
+    def _raw_margins(self, X):
+        return self.values_[X[:, 0].astype(int)]
+
+
+def test_what_is_common_to_all_trees():
+    X = (np.arange(200) % 2)[:, None].astype(float)
+    wrong = np.arange(200) % 10 == 0
+    y = np.where((X[:, 0] == 1) ^ wrong, "ant", "bee")
+    weight = np.where(wrong, 0.5, 1.0)
+    clf = Steps(beta=1.4, random_state=0).fit(X, y, weight)
+    assert (clf.predict(X) == np.where(X[:, 0] == 1, "ant", "bee")).all()
+    found = clf._accuracy(clf._raw_margins(X), Rows(X, (y == "bee").astype(int), weight))
+    assert found == pytest.approx(180 / 190) and 0.8 < clf.accuracies_[-1] < 1
+    for bad in ({"validation_fraction": 1.5}, {"beta": 0.9}):
+        with pytest.raises(ValueError, match=f"^Expected `{next(iter(bad))}` to be a float in "):
+            Steps(**bad).fit(X, y)
+
+
+def test_flat_margins_of_lightgbm_are_sorted_by_class_first(monkeypatch):
+    if importlib.util.find_spec("lightgbm") is None:
+        monkeypatch.setitem(sys.modules, "mgce.integrations.lightgbm", None)  # so that it is forgotten afterwards
+        monkeypatch.delitem(sys.modules, "mgce.integrations.lightgbm")
+        monkeypatch.setitem(sys.modules, "lightgbm", SimpleNamespace())
+    by_row = importlib.import_module("mgce.integrations.lightgbm")._by_row
+    by_class = np.array([[0, 1, 2], [10, 11, 12]])  # of two classes, and three rows
+    np.testing.assert_array_equal(by_row(by_class.ravel(), 3), by_class.T)
+    np.testing.assert_array_equal(by_row(by_class.T, 3), by_class.T)
 
 
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])

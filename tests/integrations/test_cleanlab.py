@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 
@@ -113,6 +114,8 @@ def test_arguments_that_would_change_the_result_are_refused(given, name):
         door.find_label_issues(labels, probs, **{name: True})
     with pytest.raises(ValueError, match="Expected `pred_probs` to be of shape"):
         door.find_label_issues(labels, probs[:, :5] / probs[:, :5].sum(1, keepdims=True))
+    with pytest.raises(ValueError, match=f"Expected `return_indices_ranked_by` to be .* but got '{name}'"):
+        door.find_label_issues(labels, probs, return_indices_ranked_by=name)
 
 
 def test_the_joint_is_near_the_one_that_made_the_labels(given):
@@ -122,6 +125,9 @@ def test_the_joint_is_near_the_one_that_made_the_labels(given):
     found = door.health_summary(labels, probs)
     assert np.abs(found["joint"] - true).max() < 0.02 and abs(found["joint"].sum() - 1) < 1e-12
     assert abs(found["overall_label_health_score"] - np.trace(true)) < 0.05
+    for pair in found["overlapping_classes"].to_dict("records"):
+        a, b = pair["Class Index A"], pair["Class Index B"]
+        assert pair["Joint Probability"] == found["joint"][a, b] + found["joint"][b, a]
     theirs = pytest.importorskip("cleanlab.dataset").health_summary(labels, probs, verbose=False)
     assert set(found) == set(theirs)
     for table in ("classes_by_label_quality", "overlapping_classes"):
@@ -167,6 +173,9 @@ def test_clean_learning_takes_frames_and_names_of_classes(given):
     cl = door.CleanLearning(seed=0, cv_n_folds=2, clf=LINEAR).fit(pd.DataFrame(X[:200]), names[:200])
     assert set(cl.predict(pd.DataFrame(X[:20]))) <= set(names) and cl.classes_.tolist() == sorted(set(names))
     assert door.CleanLearning().get_label_issues() is None
+    for method in ("predict", "predict_proba"):
+        with pytest.raises(NotFittedError):
+            getattr(door.CleanLearning(), method)(X)
     with pytest.raises(ValueError, match="Expected `label_issues` to be 200 values"):
         door.CleanLearning().fit(X[:200], labels[:200], label_issues=np.zeros(3, bool))
     assert len(door.CleanLearning().find_label_issues(labels=labels, pred_probs=probs)) == len(labels)

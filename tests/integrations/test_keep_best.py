@@ -162,6 +162,8 @@ def test_skorch_ends_with_the_weights_that_were_kept():
     assert_like_by_hand(keeper)
     want = by_hand().best()(X[60:]).detach().numpy()
     np.testing.assert_allclose(net.predict_proba(X[60:].numpy()), want, rtol=1e-5)
+    with pytest.raises(ValueError, match="Expected `train_split` to be one that sets validation rows aside"):
+        net.set_params(train_split=None).fit(X[:60].numpy(), Y[:60].numpy())
 
 
 @pytest.mark.parametrize("outputs", ["model output", "dict", "tuple"])

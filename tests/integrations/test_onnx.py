@@ -73,7 +73,7 @@ def test_skl2onnx_converts_a_pipeline(labels, make, scales):
         "pipeline",
         [("X", FloatTensorType([None, 4]))],
         target_opset=20,
-        options={id(pipe[-1]): {"zipmap": False}},
+        options={id(pipe[-1]): {"zipmap": False, "nocl": False}},
     )
     label, probs = run(model, X)
     np.testing.assert_allclose(probs, pipe.predict_proba(X), atol=1e-4)

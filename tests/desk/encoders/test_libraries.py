@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders import libraries
+from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN, LOADERS, SENTENCES, TIMM, TRANSFORMERS, check_kind, load_encoder
 from mgce.features.feature_files import PICTURES, TEXTS
 from tiny_encoder import pictures
