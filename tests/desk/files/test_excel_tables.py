@@ -1,6 +1,7 @@
 """Sheets as programs and people make them: each is read right, or the report names what was not."""
 
 import datetime as dt
+import io
 import re
 import zipfile
 
@@ -8,7 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from mgce._limits import TableSize, TooLargeError
 from mgce.desk.columns.kinds import Columns
+from mgce.desk.files.excel_xml import Cells, Tags
 from mgce.desk.files.table_files import read_accounted, read_frame
 from mgce.desk.files.text_tables import TextFormat
 
@@ -244,3 +247,17 @@ def test_forged_sheets_are_refused_in_a_sentence(tmp_path, old, new, said):
     edited(tmp_path / "t.xlsx", SHEET, old, new)
     with pytest.raises(ValueError, match=f"^Expected `table` to be a table, but t.xlsx could not be read: {said}"):
         read_frame(tmp_path / "t.xlsx", "table")
+
+
+def test_memory_is_counted_for_each_tag_cell_and_row(tmp_path):
+    taken = []
+    for content in ("<a/>", "<a><b/><b/></a>", f"<a>{'<b/>' * 99}</a>"):
+        size = TableSize(1)
+        Tags(size, lambda tag, values: None).read(io.BytesIO(content.encode()))
+        taken.append(size.taken / content.count("<"))
+    assert len({*taken}) == 1 and taken[0] > 0
+    wide = "<row r='{}'><c r='{}1'><v>1</v></c></row>"
+    cells = Cells("S", size, [], None)
+    size.most = size.taken + 10_000
+    with pytest.raises(TooLargeError):  # of some cells, but a thousand columns and two rows
+        cells.read(io.BytesIO(f"<a>{wide.format(1, 'ALL')}{wide.format(2, 'A')}</a>".encode()))

@@ -4,8 +4,11 @@ import pandas as pd
 import pytest
 
 from grids import grid
+from mgce._limits import TableSize
+from mgce.desk.files import separators
 from mgce.desk.files.changed_files import changed_text
-from mgce.desk.files.separators import SEPARATORS, division
+from mgce.desk.files.layout import Names
+from mgce.desk.files.separators import SEPARATORS, check_text, division
 from mgce.desk.files.table_files import read_frame
 from mgce.desk.files.text_tables import TextFormat
 
@@ -78,3 +81,26 @@ def test_a_separator_that_no_row_exceeds_goes_before_one_that_some_rows_do(other
     rows = [f"A{other}B,{other * (2 if row % 4 else 3)},1\n" for row in range(20)]
     content = f"a{other},b{other},y\n" + "".join(rows).replace(f"A{other}B", "AB")
     assert division(content.encode(), "utf-8").sep == ","
+
+
+def counted(monkeypatch, content, sep=None):
+    """Return the bytes of memory that are counted for a text."""
+    sizes = []
+    monkeypatch.setattr(separators, "TableSize", lambda stored: sizes.append(TableSize(stored)) or sizes[0])
+    check_text(content, sep, len(content))
+    return sizes[0].taken
+
+
+def test_memory_is_counted_for_each_byte_line_and_value(monkeypatch):
+    few = counted(monkeypatch, b"aaaa\n" * 9)
+    assert few == counted(monkeypatch, b"aaaa\r" * 9) > counted(monkeypatch, b"aaaaa" * 9)
+    # As in a list of the rows: a value is a text of its own.
+    assert counted(monkeypatch, b"a,,a\n" * 9) == few + 18 * separators.CELL
+    assert counted(monkeypatch, b"a,,a\n" * 9, ";") == few
+    assert counted(monkeypatch, b"a,,;\n" * 9) == few + 18 * separators.CELL  # the most of one separator
+
+
+@pytest.mark.parametrize("blank, more", [("", 0), (" ", 0), ("  \n", 0), (",,", 1), (",\n,,", 2)])
+def test_lines_without_a_value_are_no_rows_above_a_total(blank, more):
+    content = f"no,a,label\n1,1.5,x\n{blank}\n2,2.5,y\nTotal,4.0,\n"
+    assert division(content.encode(), "utf-8", asked=Names(label="label")).rows == 2 + more
