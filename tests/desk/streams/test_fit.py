@@ -7,13 +7,18 @@ import pytest
 from sklearn.metrics import average_precision_score
 
 from mgce.desk.files.parts import Parts
+from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.streams.chunks import Chunks, chunk_of
 from mgce.desk.streams.dask_frames import workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
+from mgce.desk.streams.judged import Judged
 from mgce.desk.streams.pilot import ANCHOR, Pilot, with_all_classes
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
+from mgce.desk.tables.learning import Counts
+from mgce.desk.tables.listing import Listing
+from mgce.labels.doubtful import doubtful_labels
 
 N = 900
 
@@ -98,7 +103,7 @@ def test_what_few_rows_have_is_said_and_not_lost(tmp_path, monkeypatch):
     assert (np.diff(lead[np.argsort(judged.rank)]) >= 0).all()
     drawn = [(pd.read_parquet(part)["draw_probability"] > 0).any() for part in parts]
     assert drawn == [True, False, False]  # the first chunk alone is sampled and certified
-    assert len(found) == len(frame) - 3
+    assert {*found["row"]} == {*range(1, len(frame) + 1)} - {4, n - 1, n}
     assert fit.n_missing == {"x": 0, "y": 99, "kind": 0}
     assert fit.n_copies == 4
     assert found["key"].is_unique
@@ -131,6 +136,27 @@ def test_rows_of_a_chunk_are_learnt_once_and_each_class_is_there():
     assert alone.classes[alone.target[-1]] == "other" and not X[-1].any()
     every = pilot.rows(frame)
     assert with_all_classes(pilot.features(every.selected), every)[1].weights is None
+
+
+def test_so_many_chunks_are_learnt_as_have_the_rows_that_are_learnt(tmp_path):
+    plan = FitPlan("label")
+    for rows, learnt in ((100, 10), (800_000, 5), (10**9, 2)):
+        assert Work(Chunks(tmp_path, 10, ("x",), rows), plan, 1, tmp_path).learnt == range(learnt), rows
+
+
+def test_the_most_suspect_rows_and_those_drawn_are_listed(monkeypatch):
+    monkeypatch.setattr("mgce.desk.streams.judged.LISTED", 3)
+    monkeypatch.setattr("mgce.desk.streams.judged.DRAWN", 2)
+    right = np.array([0.9, 0.1, 0.2, 0.8, 0.7, 0.3, 0.95, 0.85])  # probability of the given label
+    found = doubtful_labels(np.stack([right, 1 - right], 1), np.zeros(8, np.int64), classes=np.array(["a", "b"]))
+    number = np.array([2, 3, 4, 5, 6, 7, 1, 8])
+    names = pd.Series([*"rstuvwxy"], index=range(10, 18))
+    listing = Listing(pd.DataFrame({"cell": names}), [*names], None, Draws(number, number / 8), {}, "label")
+    judged = Judged(found, names, listing, Counts.of(found), 3, {}, np.zeros(2, np.int64), {}).listed()
+    assert judged.names.to_dict() == dict(enumerate("rstwx"))
+    assert judged.listing.keys == judged.listing.cells["cell"].tolist() == [*"rstwx"]
+    assert judged.listing.draws.number.tolist() == [2, 3, 4, 7, 1]
+    assert judged.counts.rows.sum() == 8
 
 
 def test_an_order_in_time_needs_all_rows_at_once_and_is_refused(tmp_path):
