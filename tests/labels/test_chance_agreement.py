@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
 from mgce.labels import agreement
@@ -86,6 +87,15 @@ def test_each_class_is_a_question_of_its_own():
         assert found.by_class[c].value == pytest.approx(
             agreement((labels == c).astype(int)).krippendorff_alpha.value, rel=1e-12
         )
+
+
+def test_intervals_are_of_the_values_without_each_row():
+    labels = made(12, 3, 3)
+    for name in ("krippendorff_alpha", "fleiss_kappa"):
+        found = getattr(agreement(labels, delta=0.2), name)
+        without = [getattr(agreement(np.delete(labels, row, 0)), name).value for row in range(12)]
+        width = stats.t.ppf(0.9, 11) * np.sqrt(11 * np.var(without))
+        assert found.upper - found.value == pytest.approx(width) == found.value - found.lower
 
 
 @pytest.mark.slow

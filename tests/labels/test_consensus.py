@@ -44,7 +44,7 @@ def test_rows_without_a_label_are_predicted(digits, fitted):
     empty = np.isnan(labels[:300]).all(1)
     assert 3 < empty.sum() < 30
     assert (fitted.consensus_.labels[empty] == y[:300][empty]).mean() > 0.8
-    assert any("no label" in note for note in fitted.consensus_.notes)
+    assert f"{empty.sum()} rows have no label: their consensus is the prediction." in fitted.consensus_.notes
 
 
 def test_soft_targets_are_zero_in_rows_without_a_label(digits, fitted):
@@ -119,6 +119,7 @@ def test_words_names_and_missing_values(digits):
         ([[0, 0], [1, 1], [0, 0], [1, -1]] * 5, "All labels of each row agree"),
         ([[0, 0, -1], [1, -1, 1], [-1, 0, 0], [1, -1, -1]] * 5, "All labels of each row agree"),
         ([[0], [1], [0], [1]] * 5, "one annotator only"),
+        ([[0, 0], [1, 1], [1, 0], [-1, -1]], "1 row has no label: its consensus is the prediction."),
         ([[0, -1], [-1, 1], [0, -1], [-1, 0]] * 5, "No row has two labels"),
         ([[0, 0, -1], [1, 0, -1], [0, 0, -1], [1, 1, -1]] * 5, "Left out, without a label: 2"),
         ([[0, 0], [1, 0], [0, 1], [1, -1]], "Fewer than 10 labels"),
@@ -127,7 +128,7 @@ def test_words_names_and_missing_values(digits):
 def test_notes_on_labels(labels, note):
     found = find_consensus(labels)
     assert any(note in said for said in found.notes), found.notes
-    assert not any("consensus is" in said for said in found.notes)  # every row has a label
+    assert any("consensus is" in said for said in found.notes) == any(max(row) < 0 for row in labels)
     assert found.probs.shape == (len(labels), 2)
 
 

@@ -37,21 +37,24 @@ def test_the_pairs_are_those_that_were_mapped():
     assert {(c, c + 1) for c in range(CLASSES // 2)} == set(pairs)
 
 
-def test_the_tail_is_that_of_binomial_tests():
-    """Two classes of forty rows: of class 0, the label 1 on 10 of 20 unsure and on 8 of 20 sure rows."""
-    predicted = np.repeat([0, 1], 40)
-    target, confidence = predicted.copy(), np.tile(np.arange(40.0), 2)
-    target[:10], target[20:28] = 1, 1
-    target[40], target[79] = 0, 0  # of class 1, the label 0 on 1 and on 1
-    found = kind_of_predictions(target, predicted, confidence, 2)
-    rate = binomtest(9, 40).proportion_ci(1 - 2 * module.RATE_LEVEL).high
-    errs = [max(0.1, binomtest(one, 20).proportion_ci(0.5).high / 2) for one in (10, 1)]
+@pytest.mark.parametrize("k, sure, kind", [(2, 8, UNKNOWN), (8, 19, CLASS_DEPENDENT)])
+def test_the_tail_is_that_of_binomial_tests(k, sure, kind):
+    """Classes of forty rows: of class 0, the label 1 on 10 of 20 unsure and on some of 20 sure rows."""
+    predicted = np.repeat(np.arange(k), 40)
+    target, confidence = predicted.copy(), np.tile(np.arange(40.0), k)
+    target[:10], target[20 : 20 + sure] = 1, 1
+    target[40::40], target[79::40] = 0, 0  # of the other classes, the label 0 on 1 and on 1
+    found = kind_of_predictions(target, predicted, confidence, k)
+    rate = binomtest(sure + k - 1, 20 * k).proportion_ci(1 - 2 * module.RATE_LEVEL).high
+    errs = [max(0.1, binomtest(one, 20).proportion_ci(0.5).high / 2) for one in (10, *[1] * (k - 1))]
+    other = rate / (k - 1)
     tails = [
-        binomtest(count, 20, max(e, rate + e * max(0, 1 - 2 * rate)), alternative="greater").pvalue
-        for count, e in zip((8, 1), errs, strict=True)
+        binomtest(count, 20, max(e, other + e * max(0, 1 - rate - other)), alternative="greater").pvalue
+        for count, e in zip((sure, *[1] * (k - 1)), errs, strict=True)
     ]
-    wanted = min(1, 2 * min(combine_pvalues(tails).pvalue, 2 * min(tails)))
-    assert found.p_value == pytest.approx(wanted) and found.kind == UNKNOWN
+    fisher, bonferroni = combine_pvalues(tails).pvalue, k * min(tails)
+    assert found.p_value == pytest.approx(min(1, 2 * min(fisher, bonferroni))) and found.kind == kind
+    assert (bonferroni < fisher) == (k == 8)
 
 
 def test_the_order_of_the_file_is_no_order_of_rows_that_tie():
