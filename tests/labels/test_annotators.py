@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowds import K, made, prior
-from mgce.labels.annotators import Annotations, annotator_model
+from mgce.labels.annotators import PRIOR, Annotations, annotator_model, transitions_of
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +90,13 @@ def test_entries_of_some_rows_keep_their_labels():
 def test_a_class_out_of_range_is_refused():
     with pytest.raises(ValueError, match="classes below 3"):
         Annotations.of(np.array([[0, 3]]), 3)
+
+
+def test_annotators_who_never_err_are_expected_to_err_rarely():
+    right = np.repeat([0, 1], 10)
+    labels = np.stack([right, right], 1)
+    given = Annotations.of(labels, 2).matrix()
+    own, pooled = transitions_of(given, np.eye(2)[right], (20, 2, 2))
+    # Of each class 20 labels, and as many as the prior counts with one wrong label in the 40.
+    np.testing.assert_allclose(np.diag(pooled), (20 + PRIOR * 39 / 40) / (20 + PRIOR))
+    assert (np.diagonal(own, axis1=1, axis2=2) > 0.99).all()

@@ -190,3 +190,10 @@ def test_several_labels_a_row_are_ranked_in_the_same_order(unlearnt):
     np.testing.assert_allclose(found.wrong * 200 / 300, wanted.wrong, atol=1e-9)
     assert not posterior.by_class
     np.testing.assert_array_equal(found.suggestion[found.is_issue], wanted.suggestion[found.is_issue])
+
+
+def test_the_class_of_a_consensus_is_in_doubt_where_it_is_more_probably_wrong_than_right():
+    probs = np.array([[0.9, 0.05, 0.05], [0.4, 0.35, 0.25], [0.3, 0.3, 0.4]])
+    found = doubtful.DoubtfulLabels.of_consensus(np.array(["a", "b", "c"]), probs, np.arange(3))
+    np.testing.assert_allclose(found.wrong, 1 - probs.max(1))
+    assert found.is_issue.tolist() == [False, True, True]
