@@ -1,5 +1,8 @@
 """Fits in chunks: like a fit in memory, but no label is judged by a model that has learnt it."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +13,7 @@ from mgce.desk.files.parts import Parts
 from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.streams.chunks import Chunks, chunk_of
-from mgce.desk.streams.dask_frames import workers
+from mgce.desk.streams.dask_frames import fit_dask, workers
 from mgce.desk.streams.fit import Work, fit_in_chunks
 from mgce.desk.streams.judged import Judged
 from mgce.desk.streams.pilot import ANCHOR, Pilot, with_all_classes
@@ -157,6 +160,46 @@ def test_the_most_suspect_rows_and_those_drawn_are_listed(monkeypatch):
     assert judged.listing.keys == judged.listing.cells["cell"].tolist() == [*"rstwx"]
     assert judged.listing.draws.number.tolist() == [2, 3, 4, 7, 1]
     assert judged.counts.rows.sum() == 8
+
+
+class Dask:
+    """What is used of Dask: frames that write themselves, and clients that call a function with each argument."""
+
+    npartitions = 2
+
+    def __init__(self, address=None, timeout=None):
+        self.address = address
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.address = None
+
+    def map(self, function, arguments, pure):
+        assert self.address == "tcp://one" and not pure
+        return map(function, arguments)
+
+    def gather(self, found):
+        return [*found]
+
+    def get_client():
+        raise ValueError("No global client found")
+
+    def to_parquet(self, folder, write_index):
+        folder.mkdir()
+        for number in range(2):
+            moons(60)[0].to_parquet(folder / f"part.{number}.parquet", index=write_index)
+
+
+def test_workers_get_the_work_and_frames_of_dask_become_its_files(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=Dask, get_client=Dask.get_client))
+    with workers("tcp://one") as each:
+        assert each(len, ["ab", "c"]) == [2, 1]
+    fitted = lambda parts, work, each: (parts.rows, work.chunks.n, work.out.is_dir(), each(len, ["ab", "c"]))  # noqa: E731
+    monkeypatch.setattr("mgce.desk.streams.dask_frames.fit_in_chunks", fitted)
+    assert fit_dask(Dask(), FitPlan("label"), tmp_path / "a/new/suspects") == (120, 2, True, [2, 1])
+    assert [path.name for path in (tmp_path / "a/new").iterdir()] == ["suspects"]
 
 
 def test_an_order_in_time_needs_all_rows_at_once_and_is_refused(tmp_path):
