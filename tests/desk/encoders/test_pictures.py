@@ -5,6 +5,7 @@ import torch
 from PIL import Image
 
 from mgce.desk.encoders.pictures import MEAN, STD, CentralSquare, on_unread
+from mgce.desk.files.images import ImageFiles
 
 
 def test_a_picture_is_turned_as_its_camera_says(tmp_path):
@@ -33,6 +34,13 @@ def test_grey_and_see_through_pictures_become_colours():
     white = CentralSquare(4)(Image.new("L", (6, 5), 255))[:, 0, 0]
     torch.testing.assert_close(white, torch.tensor([2.2489, 2.4286, 2.6400]), atol=1e-4, rtol=0)  # as on ImageNet
     assert str(CentralSquare(4)).startswith("upright, central square, 4 x 4 bicubic, mean (0.485, ")
+
+
+def test_a_picture_of_sixteen_bits_has_the_levels_of_eight(tmp_path):
+    Image.fromarray(np.array([[0, 257, 25_700], [51_400, 65_278, 65_535]], np.uint16)).save(tmp_path / "x.png")
+    pixels, target = ImageFiles((tmp_path / "x.png",), np.array([7]))[0]
+    assert target == 7 and pixels.shape == (3, 2, 3)
+    assert pixels.tolist() == [[[0, 1, 100], [200, 254, 255]]] * 3
 
 
 def test_pictures_that_cannot_be_read_are_counted():
