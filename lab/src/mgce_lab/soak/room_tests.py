@@ -25,7 +25,7 @@ WALL = 4  # wall time that is allowed, in units of the processor time that is, f
 MEMORY = 16 * 2**30  # bytes of addresses; a change that asks for more is caught
 Request = dict[str, Any]
 
-FULL_TIER = ("-m", "not integration and not nightly")  # pytest alone takes the quick one
+FULL_TIER = ("-m", "not nightly")  # those against other libraries too; pytest alone takes the quick one
 
 
 def main() -> None:
@@ -132,7 +132,7 @@ class _Contexts:
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         for item in items:
-            slow = any(item.get_closest_marker(name) for name in ("slow", "nightly"))
+            slow = any(item.get_closest_marker(name) for name in ("slow", "nightly", "integration"))
             self.tests[item.nodeid] = {"seconds": 0.0, "slow": slow, "passed": True}
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
