@@ -10,6 +10,7 @@ SOURCE = TESTS.parent / "src" / "mgce"
 TESTED_IN = {
     "desk/cli/group": "desk/cli/test_commands.py",
     "_limits": "estimators/test_archive.py",
+    "_messages": "test_validation.py",
     "functional": "test_public_api.py",
     "desk/cli/annotated": "desk/cli/test_annotations.py",
     "desk/cli/env": "desk/cli/test_commands.py",
