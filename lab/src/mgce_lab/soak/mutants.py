@@ -33,7 +33,7 @@ from mgce_lab.soak.code_changes import Change, changes
 DESK = ("files", "pages", "columns", "encoders", "review", "tables", "streams", "cli")
 ROOMS = (
     *("risk", "sets", "noise", "labels", "metrics", "numerics", "losses", "link", "linear", "features", "loop"),
-    *("training", "estimators", "integrations", "kernels", *(f"desk/{room}" for room in DESK)),
+    *("estimators", "integrations", "kernels", *(f"desk/{room}" for room in DESK)),
 )
 COPIED = ("src", "tests", "lab", "examples", "docs", "conftest.py", "pyproject.toml")
 WORK = Path("build/soak/mutants")
