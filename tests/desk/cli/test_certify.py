@@ -360,7 +360,14 @@ def test_rows_are_written_for_a_review_and_its_decisions_bound_errors(mgce, tmp_
     said = " ".join(output.split())
     assert code == 0, errors
     agrees = int((given == guess).sum())
-    assert said.startswith(f"The model agrees with {agrees} of 600 given labels ({agrees / 600:.1%}). With confidence")
+    counts = pd.crosstab(given, guess)
+    label, other = ("a", "b") if counts.loc["a", "b"] > counts.loc["b", "a"] else ("b", "a")
+    often = (
+        f"Most often, {label} is predicted to be {other}: {counts.loc[label, other]} of {(given == label).sum()} rows."
+    )
+    assert said.startswith(
+        f"The model agrees with {agrees} of 600 given labels ({agrees / 600:.1%}). {often} With conf"
+    )
     n = len(rows_to_check(np.zeros(600), np.where((given != guess)[:, None], [0.4, 0.6], [0.6, 0.4]), 0.1))
     assert f"look up {n} rows drawn at random" in said and "is then about 10 points above" in said
     assert "\n  mgce review p.suspects.csv --suspects 0 --random" in output

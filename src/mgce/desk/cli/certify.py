@@ -18,6 +18,7 @@ from rich.table import Table as Grid
 
 from mgce._files import write_files
 from mgce._rounding import confidence_text, percent_up, share_text
+from mgce._text import printable
 from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import Given, column_of
@@ -178,7 +179,8 @@ def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64],
     guess = predictions.probs.argmax(1)
     if checked is None:
         n, right = len(guess), int(np.count_nonzero(guess == predictions.target))
-        return f"The model agrees with {share_text(right, n, 'given labels')}."
+        confused = _confused(predictions.target, guess, predictions.classes)
+        return f"The model agrees with {share_text(right, n, 'given labels')}.{confused}"
     rows, labels = checked
     n, known = len(rows), labels != UNSEEN
     right = int(np.count_nonzero(guess[rows] == labels))
@@ -187,6 +189,21 @@ def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64],
     return (
         f"The model is right on {share_text(right, n, 'rows that were looked up')}. Of their given labels, "
         f"{share_text(wrong, n)} were wrong.{without_label(none)}"
+        f"{_confused(labels, guess[rows], predictions.classes)}"
+    )
+
+
+def _confused(target: NDArray[np.int64], guess: NDArray[np.int64], classes: list[str]) -> str:
+    """Say which class is most often predicted to be which other one, if more than one row is."""
+    differ = (target != guess) & (target != UNSEEN)
+    counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
+    np.add.at(counts, (target[differ], guess[differ]), 1)
+    label, other = np.unravel_index(counts.argmax(), counts.shape)
+    if counts[label, other] < 2:
+        return ""
+    return (
+        f" Most often, {printable(classes[label])} is predicted to be {printable(classes[other])}: "
+        f"{counts[label, other]:,} of {np.count_nonzero(target == label):,} rows."
     )
 
 
