@@ -99,7 +99,7 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     error = second.findings.error
     right_on = error.n - error.errors
     share = f"roughly {right_on / error.n:.0%}"
-    said = f"The model is right on {right_on} of {error.n} checked rows ({share}): of the {last} drawn"
+    said = f"The model is right on {right_on} of {error.n} checked rows ({share}) that it had not seen, of {last} drawn"
     assert headline(second).startswith(said) and "if the decisions are right" in headline(second)
     assert "1 of them" in headline(second) or error.unsettled != 1
     assert "agrees with the label given before the review" in against_given(second)

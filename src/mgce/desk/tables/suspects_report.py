@@ -174,8 +174,8 @@ def right_on_checked(fit: TableFit) -> str:
     error = found.error
     right = error.n - error.errors
     measured = (
-        f"The model is right on {share_text(right, error.n, 'checked rows')}: of the "
-        f"{max(error.n, found.drawn):,} drawn at random, those that it had not seen.{without_label(error.unsettled)}"
+        f"The model is right on {share_text(right, error.n, 'checked rows')} that it had not seen, of "
+        f"{max(error.n, found.drawn):,} drawn at random.{without_label(error.unsettled)}"
     )
     if error.upper >= 1:
         return f"{measured} These rows do not suffice for a bound."
