@@ -113,7 +113,7 @@ def test_one_figure_says_how_many_labels_are_still_wrong(first, frame, right):
         said, shown = wrong_labels(fit), page(fit, "t.csv", "t.mgce").decode()
         assert said.count("%") == 1 and percent_up(min(left, second.share.upper)) in said
         assert ("Both are by" in said) == (left < second.share.upper) != ("the bound by the model, if" in said)
-        assert "mgce clean bounds this share" in said and shown.count(said) == 1
+        assert "mgce clean says which labels" in said and shown.count(said) == 1
     assert "mgce clean" not in wrong_labels(first) and "left" not in wrong_labels(first)
 
 
