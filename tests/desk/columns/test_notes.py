@@ -10,10 +10,11 @@ RNG = np.random.default_rng(0)
 CLEAN = {"size": RNG.normal(size=N).round(2), "town": RNG.choice(["a", "b", "c"], N), "y": ["no", "yes"] * (N // 2)}
 
 
-def notes(**changes):
+def notes(kinds=None, **changes):
     frame = pd.DataFrame({**CLEAN, **{name.replace("__", " "): values for name, values in changes.items()}})
-    columns = Columns.of(frame, "y")
-    return notes_on(frame, columns.select(frame), columns.labels(frame), columns)
+    told = {kind: [name] for name, kind in (kinds or {}).items()}
+    columns = Columns.of(frame, "y", **told)
+    return notes_on(frame, columns.select(frame), columns.labels(frame), columns, kinds or {})
 
 
 def test_of_a_clean_table_nothing_is_said():
@@ -129,6 +130,20 @@ def test_what_looks_like_a_mistake_is_said_once(name, values, beginning):
 )
 def test_what_is_no_mistake_is_not_noted(name, values):
     assert notes(**{name: values}) == []
+
+
+@pytest.mark.parametrize(
+    "kind, values",
+    [
+        ("number", range(5, 5 + N)),
+        ("number", RNG.permutation(10**6)[:N]),
+        ("category", NAMES),
+        ("text", [f"the words of row {i}" for i in range(N)]),
+    ],
+)
+def test_of_a_column_whose_kind_was_stated_no_other_kind_is_asked(kind, values):
+    assert notes(told=list(values))
+    assert notes({"told": kind}, told=list(values)) == []
 
 
 def test_of_few_rows_little_is_said():

@@ -92,6 +92,20 @@ def test_ids_of_19_digits_have_keys_of_their_own_in_every_type_and_file(tmp_path
         ]
 
 
+@pytest.mark.parametrize("first", [2**53, 2**63, 2**64 - 2], ids=["signed", "unsigned", "20 digits"])
+def test_ids_that_differ_in_the_last_digit_stay_apart_beside_a_missing_one(tmp_path, first):
+    ids = [first, first + 1, None, 7]
+    frame = pd.DataFrame({"id": pd.array(ids, "UInt64"), "x": 1.5, "y": "no"})
+    written = [f"{'' if one is None else one},1.5,no" for one in ids]
+    (tmp_path / "t.csv").write_text("\n".join(["id,x,y", *written]))
+    read = read_frame(tmp_path / "t.csv", "table")
+    assert read["id"].isna().tolist() == [False, False, True, False]
+    assert [int(one) for one in read["id"].dropna()] == [first, first + 1, 7]
+    keys = row_keys(read, "y")
+    assert keys == row_keys(frame, "y") and len(set(keys)) == 4
+    assert not any("-" in key for key in keys)  # no key depends on the order of rows or on labels
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,13 @@ UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a na
 MIN_WHOLE, MIN_POINTS, SHARE_OF_THREE = 3, 10, 0.75
 
 
-def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any], columns: Columns) -> list[str]:
+def notes_on(
+    frame: pd.DataFrame,
+    selected: pd.DataFrame,
+    labels: pd.Series[Any],
+    columns: Columns,
+    told: Collection[str] = (),
+) -> list[str]:
     """Return sentences on all columns and labels of a table that look like mistakes; the table is not changed.
 
     Args:
@@ -40,6 +46,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
         selected: its features, as :meth:`Columns.select` returns them.
         labels: the target as text.
         columns: the columns of the table and their kinds.
+        told: columns whose kind was stated: nothing is asked about it.
     """
     return [
         *_on_formats(frame, selected, columns),
@@ -53,7 +60,7 @@ def notes_on(frame: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
             if columns.kinds[name] == NUMBER
             for sentence in _on_points(selected[name])
         ),
-        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns)),
+        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns, name in told)),
         *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
         *alike(labels, "classes"),
     ]
@@ -152,13 +159,15 @@ def _on_points(values: pd.Series[Any]) -> Iterator[str]:
         )
 
 
-def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
-    """Report a column that is constant, that looks like names of the rows, or whose format was not recognised."""
+def _on_values(values: pd.Series[Any], columns: Columns, is_told: bool) -> Iterator[str]:
+    """Report a column that is constant, or, if its kind was not stated, that may be of another or name the rows."""
     n, n_values, kind = len(values), values.nunique(), columns.kinds[str(values.name)]
     if n < MANY_ROWS:
         return
     if n_values == 1 and values.notna().all():
         yield f"Column `{values.name}` has the same value in every row."
+    elif is_told:
+        yield from _on_spellings(values) if kind == CATEGORY else ()
     elif kind == TEXT:
         yield (
             f"Column `{values.name}` is read as text: {n_values:,} different values, of {words_on_average(values):.0f} "
@@ -177,14 +186,18 @@ def _on_values(values: pd.Series[Any], columns: Columns) -> Iterator[str]:
 
 def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
     """Report a column of categories with several spellings of one, or that looks like names of the rows."""
-    for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), noun="category")):
-        yield f"Column `{values.name}`: {question}"
+    yield from _on_spellings(values)
     if n_values > UNIQUE * len(values) and unread(values, []) is None:
         yield (
             f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
             f"pass --id '{values.name}'; if it is text to learn from, --text '{values.name}'; otherwise --drop "
             f"'{values.name}'."
         )
+
+
+def _on_spellings(values: pd.Series[Any]) -> Iterator[str]:
+    for question in (*alike(values, "categories"), *near(values.value_counts().to_dict(), noun="category")):
+        yield f"Column `{values.name}`: {question}"
 
 
 def _determines_labels(values: pd.Series[Any], labels: pd.Series[Any]) -> bool:

@@ -284,8 +284,8 @@ class Cells(_Xml):
         return _unescaped(text)
 
     def _number_or_date(self, text: str) -> Any:
-        # No number of Excel has more than 17 digits.
-        whole = len(text) < 20 and not {*text} & {*".eE"}
+        # Excel writes 17 digits at most; other programs write whole numbers of 64 bits, of up to 20 characters.
+        whole = len(text) <= 20 and not {*text} & {*".eE"}
         number = int(text) if whole else float(text)
         if not self._style:
             return number

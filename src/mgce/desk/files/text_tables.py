@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mgce._column_types import of_values
 from mgce._messages import check_count, expected
 from mgce.desk.files.layout import Asked, around
 from mgce.desk.files.reading import Reading, count_lines, on_marks
@@ -86,6 +87,10 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
     except pd.errors.ParserWarning as error:
         row = f"the row that ends on line {lines.first_long}" if lines.first_long else "a row"
         raise ValueError(f"{row} has more values than there are names, {len(names)}") from error
+    rounded = [name for name in frame.columns.difference([*text]) if _is_rounded(frame[name])]
+    if rounded:
+        again = pd.read_csv(io.BytesIO(content), **{**options, "usecols": rounded, "dtype": "str"})
+        frame = frame.assign(**{name: _whole_again(again[name], frame[name]) for name in rounded})
     sentences = around(1 + divided.above, divided.title, divided.groups, lines.below, divided.remark)
     sentences += on_marks(marks, classes)
     if form.decimal != ".":
@@ -105,6 +110,22 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
         header=1 + divided.above,
     )
     return frame, reading, names
+
+
+def _is_rounded(column: pd.Series[Any]) -> bool:
+    """Return whether a missing value may have made pandas round whole numbers, or read unsigned ones as texts."""
+    if column.dtype.kind == "f":
+        return bool((column.abs() >= 2**53).any())  # whole numbers of which a float holds only some
+    return column.dtype.kind == "O" and bool((column == "").any())  # a missing value as a text is what that leaves
+
+
+def _whole_again(written: pd.Series[Any], column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as whole numbers if it is written so and 64 bits hold them; otherwise as it was read."""
+    cells = written.dropna()
+    if cells.str.fullmatch(r"\s*[-+]?\d+\s*").all():
+        whole = of_values([None if cell != cell else int(cell) for cell in written])
+        column = whole if whole.dtype.kind in "iu" else column
+    return written if column.dtype.kind == "O" else column
 
 
 def cells_as_written(content: bytes, form: TextFormat, divided: Division) -> pd.DataFrame:

@@ -251,7 +251,7 @@ def _on_the_table(frame: pd.DataFrame, rows: Rows, plan: FitPlan, dependent: Seq
     """Return notes on likely mistakes in the table, dependent rows, and columns that are not learnt from."""
     return [
         *rows.notes,
-        *notes_on(rows.frame, rows.selected, rows.labels, rows.columns),
+        *notes_on(rows.frame, rows.selected, rows.labels, rows.columns, plan.told),
         *(each.note for each in dependent),
         *_beside_embeddings(frame, rows, plan),
         *_on_texts(rows),

@@ -79,7 +79,12 @@ class Split:
     def names_of_rows(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """Return the columns of names, a different one in every row, which nothing can be learnt from."""
         features = [name for name in frame.columns if name not in (self.target, *self.unlearnt)]
-        return tuple(names_of_rows(frame, features, (*self.text, *self.category, *self.number)))
+        return tuple(names_of_rows(frame, features, self.told))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The names of the columns whose kind is stated."""
+        return (*self.text, *self.category, *self.number)
 
     @property
     def unlearnt(self) -> tuple[str, ...]:
