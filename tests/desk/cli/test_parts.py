@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+import signal
 
 import numpy as np
 import pandas as pd
@@ -108,11 +109,16 @@ def test_a_folder_that_fits_is_fitted_to_like_one_file(mgce, tmp_path, parts, mo
     assert (tmp_path / "one.suspects.csv").read_bytes() == (tmp_path / "table.suspects.csv").read_bytes()
 
 
-@pytest.mark.parametrize("stopped", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left on device")])
-def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch, stopped):
+@pytest.mark.parametrize(
+    ("stopped", "wanted"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (OSError(errno.ENOSPC, "No space left on device"), 2)],
+)
+def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch, stopped, wanted):
     def stop(work, _):
         jobs.append(work.jobs)
-        raise stopped
+        if isinstance(stopped, OSError):
+            raise stopped
+        signal.getsignal(stopped)(stopped, None)  # as if it came now
 
     jobs = []
 
@@ -121,7 +127,7 @@ def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch
     parts.to_parquet(tmp_path / "table.suspects" / "part-00000.parquet")
     code, _, errors = mgce("fit", "table", "--target", "label", "--jobs", "3")
     assert jobs == [3]
-    assert code == (130 if isinstance(stopped, KeyboardInterrupt) else 2), errors
+    assert code == wanted, errors
     assert names(tmp_path) == ["table", "table.suspects"]
     assert names(tmp_path / "table.suspects") == ["part-00000.parquet"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from mgce._text import printable
+from mgce.desk.cli.main import exit_code
 from mgce.desk.cli.terminal import Terminal
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine.place import PRECISIONS, Place
@@ -42,9 +42,6 @@ def run_with_progress(
 ) -> None:
     """Run all specifications that have no stored results, with a progress bar; Ctrl-C exits and keeps finished runs."""
     console = Terminal(stderr=True)
-    # Schedulers and containers stop a command by SIGTERM. It is handled like Ctrl-C, since that stops the workers too;
-    # by default, SIGTERM would end this process only, and its workers would keep running.
-    previous_handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     before, after = (TextColumn(text, markup=False) for text in ("Runs", "left"))
     columns = (before, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), after, TimeRemainingColumn())
     progress = Progress(*columns, console=console)
@@ -58,12 +55,10 @@ def run_with_progress(
                 progress.update(task, completed=done, total=total)
 
             carry_out(study, specifications, store, place, workers, advance)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         folder = store.directory
         console.print(f"Interrupted: the finished runs are in {folder}/, and the same command continues from there.")
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
+        raise typer.Exit(exit_code(error)) from None
 
 
 def show(results: Mapping[str, Result], names: Sequence[str], folder: Path) -> None:

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from mgce._validation import expected
+from mgce.desk.cli.main import exit_code
 from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
@@ -65,9 +66,9 @@ def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out:
             return embed(encoder, inputs, out, on_rows=partial(told, "Encoding"), **options)
         except ImportError as error:
             raise ValueError(str(error)) from error
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             console.print("Interrupted: the same command goes on from here.")
-            raise typer.Exit(130) from None
+            raise typer.Exit(exit_code(error)) from None
 
 
 PATH, LABEL = "path", "label"  # columns of a folder of classes: a file seen from the folder, and the folder it lies in

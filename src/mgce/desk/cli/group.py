@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mgce._text import printable
-from mgce.desk.cli.main import INTERRUPTED, one_line_if_interrupted
+from mgce.desk.cli.main import exit_code, interrupted_by
 
 
 class Commands(TyperGroup):
@@ -30,12 +30,12 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=self.sentences[cmd_name]) if cmd_name in self.sentences else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; on Ctrl-C print one line, and exit with the code for an interruption."""
+        """Run a command; on Ctrl-C or SIGTERM print one line, and exit with the code for it."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             typer.echo("Interrupted. No file is half written.", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(exit_code(error)) from None
 
     @staticmethod
     def check(command: str, words: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class Commands(TyperGroup):
     def load(cls, name: str) -> Any:
         """Import a command; group the options in its help under headings, and append an example."""
         alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-        with one_line_if_interrupted():
+        with interrupted_by():
             called = getattr(import_module(f"{cls.package}.{name}"), name)
         alone.command(name, epilog=f"Example: `{cls.examples[name]}`")(called)
         command: Any = typer.main.get_command(alone)

@@ -6,42 +6,53 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from threading import current_thread, main_thread
 from time import monotonic
 from types import FrameType
+from typing import Any
 
 from mgce._files import NO_ROOM
 
 STARTED = monotonic()  # when the process began, but for the time that Python takes to start
-INTERRUPTED = 130  # the exit code: 128 + the number of SIGINT
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # of Ctrl-C; and of what ends a process, such as `kill` or a scheduler
 
 
-@contextmanager
-def one_line_if_interrupted() -> Iterator[None]:
-    """On Ctrl-C in this block, print one line, and end the process at once.
+def exit_code(error: KeyboardInterrupt) -> int:
+    """Return the exit code after an interruption: 128 + the number of the signal, which is the error's argument."""
+    return 128 + (error.args or SIGNALS)[0]
 
-    An exception would not do: libraries catch it, and go on half imported.
-    """
-    # Of another thread, or where signals are ignored or have another handler, all stays as it is.
-    try:
-        before = signal.getsignal(signal.SIGINT)
-        if before is signal.default_int_handler:
-            signal.signal(signal.SIGINT, _end)
-    except ValueError:
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
     os.write(2, b"Interrupted: nothing was written.\n")
-    os._exit(INTERRUPTED)
+    os._exit(128 + number)
+
+
+@contextmanager
+def interrupted_by(handler: Callable[[int, FrameType | None], None] = _end) -> Iterator[None]:
+    """Handle Ctrl-C and SIGTERM in this block: by default, print one line, and end the process at once.
+
+    While libraries are imported, an exception would not do: they catch it, and go on half imported.
+    """
+    before: dict[int, Any] = {}
+    # Of another thread, or where signals are ignored or have another handler, all stays as it is.
+    if current_thread() is main_thread():
+        own = (signal.default_int_handler, signal.SIG_DFL, _interrupt)
+        before = {number: now for number in SIGNALS if (now := signal.getsignal(number)) in own}
+    for number in before:
+        signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        for number, now in before.items():
+            signal.signal(number, now)
 
 
 def main() -> None:
@@ -61,14 +72,15 @@ def run(commands: str) -> None:
 
             sys.stderr.write(f"Error: {not_installed('the command line needs', package, 'cli')}\n")
             sys.exit(2)
-    with one_line_if_interrupted():
+    with interrupted_by():
         from mgce._text import printable
 
         app = import_module(commands).app
 
     try:
         try:
-            app()
+            with interrupted_by(_interrupt):
+                app()
         finally:
             sys.stdout.flush()  # here, where a full disk is still said
     except (ValueError, OSError) as error:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.segment import Segment
 
 from mgce._text import printable
-from mgce.desk.cli.main import INTERRUPTED
+from mgce.desk.cli.main import exit_code
 
 MINUTE = 60.0  # seconds between two lines on the progress
 
@@ -58,12 +58,12 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """On Ctrl-C in this block, print that nothing was written, and exit with the code for an interruption."""
+    """On Ctrl-C or SIGTERM in this block, print that nothing was written, and exit with the code for it."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         console.print("Interrupted: nothing was written.")
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(exit_code(error)) from None
 
 
 OnStep = Callable[[str, int, int | None], None]
