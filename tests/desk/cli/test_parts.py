@@ -43,7 +43,7 @@ def test_a_table_in_chunks_goes_through_all_commands(mgce, tmp_path, parts):
     (tmp_path / "table.suspects" / "part-00099.parquet").touch()  # of an earlier fit in more chunks
     code, output, errors = mgce("fit", "table", "--target", "label", "--id", "id", "--json", "fit.json")
     assert code == 0, errors
-    assert names(tmp_path / "table.suspects") == [f"part-0000{chunk}.parquet" for chunk in range(3)]
+    assert names(tmp_path / "table.suspects") == [f"part-0000{chunk}-of-00003.parquet" for chunk in range(3)]
     assert "divided into 3 chunks" in output.replace("\n", " ")
     assert names(tmp_path) == sorted(
         ["fit.json", "table", "table.html", "table.mgce", "table.suspects", "table.suspects.csv"]

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import numpy as np
@@ -184,3 +185,15 @@ def test_the_page_on_reviews_lists_every_column_and_every_value_of_a_closed_list
     named = {name.strip(" ,") for name in first.replace(",", " ").split()}
     assert {*filter(None, COLUMNS), *HEAD_OF_DECISIONS} <= named and CHECK.rstrip() in first
     assert all(f"`{value}`" in section for value in (*DECISIONS, *SHOWN_AS))
+
+
+@pytest.mark.parametrize("left", [(0, 2), (0, 1), (2,)])
+def test_a_folder_that_lacks_a_part_is_refused_with_its_name(tmp_path, left):
+    every = [f"part-0000{part}-of-00003.parquet" for part in range(3)]
+    (tmp_path / "t.suspects").mkdir()
+    for part in left:
+        pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "t.suspects" / every[part])
+    lost = ", ".join(name for part, name in enumerate(every) if part not in left)
+    said = f"Expected `suspects` to be a folder with all its parts, but got 't.suspects without {lost}'."
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read_suspects(tmp_path / "t.suspects")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from mgce._messages import NAMED, expected, listed
 from mgce._text import printable
 
 FORMATS = {".parquet": "parquet", ".arrow": "ipc", ".feather": "ipc"}  # pyarrow's names, by the suffix of a part
-
+PART = "part-{:05}-of-{:05}.parquet"  # the name of a part by its number, from 0, and their number: one is missed
 ROWS_AT_ONCE = 50_000  # rows that are read at a time: 256 columns of them are 100 MB
 
 
@@ -31,6 +32,17 @@ def part_files(path: Path) -> list[Path]:
 def is_parts(path: Path) -> bool:
     """Return whether a path is a folder with parts of a table."""
     return path.is_dir() and bool(part_files(path))
+
+
+def check_whole(option: str, path: Path) -> None:
+    """Raise an error if a folder lacks a part, by the names of the others, which are like `PART`."""
+    names = {file.name for file in part_files(path)}
+    numbers = {int(found[1]) for name in names if (found := re.fullmatch(r"part-\d+-of-(\d+)\.parquet", name))}
+    missing = sorted({PART.format(part, n) for n in numbers for part in range(n)} - names)
+    if missing:
+        raise ValueError(
+            expected(option, "a folder with all its parts", f"{path.name} without {listed(missing, NAMED)}")
+        )
 
 
 def check_outside(option: str, path: Path, table: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mgce._messages import expected
 from mgce._text import spreadsheet_text
-from mgce.desk.files.parts import is_parts
+from mgce.desk.files.parts import check_whole, is_parts
 from mgce.desk.files.separators import division, long_cells, text_lines
 from mgce.desk.files.table_files import read_frame
 
@@ -24,9 +24,10 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if the file is not a CSV file in UTF-8.
+        ValueError: if the file is not a CSV file in UTF-8, or the folder lacks a part.
     """
     if is_parts(path):
+        check_whole(name, path)
         frame = read_frame(path, name)
         return [[*frame.columns], *map(list, frame.astype(str).itertuples(index=False, name=None))]
     if not path.is_file():

@@ -20,7 +20,7 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import expected
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import without_label
-from mgce.desk.files.parts import Parts
+from mgce.desk.files.parts import PART, Parts
 from mgce.desk.files.reading import Reading
 from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import NAME, own_name
@@ -121,7 +121,7 @@ class Work:
         names, listing = _listing(rows, places[rows.frame.index], pilot)
         table = pd.DataFrame(own_columns(judged, names, listing)).iloc[judged.order]
         table.columns = [*table.columns[:NAME], own_name(str(names.name)), *table.columns[NAME + 1 :]]
-        table.astype({"line": "str"}).to_parquet(self.out / f"part-{chunk:05}.parquet", index=False)
+        table.astype({"line": "str"}).to_parquet(self.out / PART.format(chunk, n), index=False)
         differs, empty = judged.probs.argmax(1) != judged.target, int(pilot.model.columns.labels(frame).isna().sum())
         notes = *unlike_their_column(rows.frame, rows.selected, rows.columns.kinds), *pilot.model.unseen(rows.selected)
         found = Judged(
