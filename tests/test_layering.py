@@ -138,7 +138,7 @@ ROOMS = {
         "annotations class_report summary suspects_report",
         "report",
     ),
-    "mgce.desk.streams": ("chunks judged", "pilot", "fit", "dask_frames"),
+    "mgce.desk.streams": ("chunks", "pilot", "fit", "dask_frames"),
     "mgce.integrations": (
         "boosting cleanlab label_tools lightning onnx skorch transformers untied",
         "lightgbm xgboost",

@@ -9,8 +9,8 @@ SOURCE = TESTS.parent / "src" / "mgce"
 # serve other modules of their room, and are tested through them.
 TESTED_IN = {
     "desk/cli/group": "desk/cli/test_commands.py",
-    "_limits": "estimators/test_archive.py",
     "_messages": "test_validation.py",
+    "_limits": "estimators/test_archive.py",
     "functional": "test_public_api.py",
     "desk/cli/annotated": "desk/cli/test_annotations.py",
     "desk/cli/env": "desk/cli/test_commands.py",
@@ -20,7 +20,6 @@ TESTED_IN = {
     "desk/cli/main": "test_main.py",
     "desk/cli/shared_options": "desk/cli/test_fit.py",
     "desk/files/excel_xml": "desk/files/test_excel_tables.py",
-    "desk/streams/judged": "desk/streams/test_fit.py",
     "desk/streams/pilot": "desk/streams/test_fit.py",
     "_column_types": "desk/tables/test_frame_types.py",
     "desk/files/images": "desk/encoders/test_pictures.py",

@@ -46,6 +46,16 @@ CALLS = {
         "t.xlsx",
         "t.xlsx",
     ): "Expected `model` to be an undamaged file written by `mgce fit`, but got 't.xlsx'",
+    (
+        "fit",
+        "t.csv",
+        "--target",
+        "y",
+        "--mended",
+        "t.csv",
+    ): "Expected `mended` to be the path of a file that nothing",
+    ("fit", "t.csv", "--target=y", "--json=folder"): "Expected `json` to be the path of a file, but got 'folder, which",
+    ("clean", "t.csv", "--out", "t.csv/m.csv"): "Expected `out` to be the path of a file ",
     ("certify", "t.mgce", "t.csv"): "Expected `model` to be an undamaged file written by `mgce fit`, but got 't.mgce'",
 }
 
@@ -55,6 +65,7 @@ def test_what_shows_without_a_library_is_said_before_any_is_imported(tmp_path):
     table.to_excel(tmp_path / "t.xlsx", index=False)
     for name in ("t.csv", "t.mgce"):
         table.to_csv(tmp_path / name, index=False)
+    (tmp_path / "folder").mkdir()
     code = PROGRAM.format(calls=[list(words) for words in CALLS])
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.stdout.split() == ["2"] * len(CALLS), done.stdout + done.stderr

@@ -14,8 +14,7 @@ from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import read_suspects
 from mgce.desk.streams.chunks import Chunks, chunk_of
 from mgce.desk.streams.dask_frames import fit_dask, workers
-from mgce.desk.streams.fit import Work, fit_in_chunks
-from mgce.desk.streams.judged import Judged
+from mgce.desk.streams.fit import Judged, Work, fit_in_chunks
 from mgce.desk.streams.pilot import ANCHOR, Pilot, with_all_classes
 from mgce.desk.tables.fit import run
 from mgce.desk.tables.fit_plan import FitPlan
@@ -148,8 +147,8 @@ def test_so_many_chunks_are_learnt_as_have_the_rows_that_are_learnt(tmp_path):
 
 
 def test_the_most_suspect_rows_and_those_drawn_are_listed(monkeypatch):
-    monkeypatch.setattr("mgce.desk.streams.judged.LISTED", 3)
-    monkeypatch.setattr("mgce.desk.streams.judged.DRAWN", 2)
+    monkeypatch.setattr("mgce.desk.streams.fit.LISTED", 3)
+    monkeypatch.setattr("mgce.desk.streams.fit.DRAWN", 2)
     right = np.array([0.9, 0.1, 0.2, 0.8, 0.7, 0.3, 0.95, 0.85])  # probability of the given label
     found = doubtful_labels(np.stack([right, 1 - right], 1), np.zeros(8, np.int64), classes=np.array(["a", "b"]))
     number = np.array([2, 3, 4, 5, 6, 7, 1, 8])

@@ -21,8 +21,15 @@ from mgce.desk.cli.review import ENDING
 from mgce.desk.cli.shared_options import grouped, parse_names
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
-from mgce.desk.review.decided_rows import check_classes, check_decided
-from mgce.desk.review.decision_file import DROP, ON_LOOKS, Decision, read_decisions, saved_as
+from mgce.desk.review.decision_file import (
+    DROP,
+    ON_LOOKS,
+    Decision,
+    check_classes,
+    check_decided,
+    read_decisions,
+    saved_as,
+)
 from mgce.desk.review.suspect_file import Suspect, read_suspects, some_suspects
 
 LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it

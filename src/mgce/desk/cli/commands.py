@@ -31,15 +31,6 @@ EXAMPLES = {
     "env": "mgce env",
 }
 
-# The arguments that a command begins with, where they are files that have to be there.
-FILES = {
-    "fit": ("table",),
-    "review": ("suspects",),
-    "clean": ("suspects",),
-    "predict": ("model", "table"),
-    "certify": ("model", "table"),
-}
-
 # The headings under which a help lists options, by name; an option that is not here stands first, under "Options".
 PANELS = {
     "The model": ("model", "metric", "seed"),
@@ -93,7 +84,6 @@ class Program(Commands):
     sentences = COMMANDS
     examples = EXAMPLES
     panels = PANELS
-    files = FILES
     check = staticmethod(check_first)
 
 

@@ -9,8 +9,16 @@ from zipfile import BadZipFile, ZipFile
 
 from mgce._messages import expected, nearest
 
+# The arguments that a command begins with, where they are files that have to be there.
+FILES = {
+    "fit": ("table",),
+    "review": ("suspects",),
+    "clean": ("suspects",),
+    "predict": ("model", "table"),
+    "certify": ("model", "table"),
+}
 MODEL_PART = "content.json"  # that every model file has
-OUTPUTS = ("--out", "--json", "--mended", "--cleaned")
+OUTPUTS = ("out", "json", "mended", "cleaned")  # options of files that `fit` and `clean` write
 LABELS = ("--target", "--label-columns", "--annotations", "--target-file")  # one of which a fit to a table needs
 
 
@@ -20,31 +28,37 @@ def no_target() -> ValueError:
 
 
 def check_first(command: str, words: Sequence[str]) -> None:
-    """Raise the error of a command for a target, decisions, a sheet or a model, where it shows without a library.
+    """Raise the error of a command for its files, target or sheet, where it shows without a library.
 
     Args:
         command: its name.
         words: what was typed after it.
 
     Raises:
+        FileNotFoundError: if a file is missing.
         ValueError: as the command would raise it later.
     """
     files = [*map(Path, takewhile(lambda word: not word.startswith("-"), words))]
-    checked, sheet = _value(words, "--checked"), _value(words, "--sheet")
-    outputs = [Path(output) for option in OUTPUTS if (output := _value(words, option))]
-    # An output that is there may be an input, or beside one: the command sees that first.
-    if any(output.exists() or output.stem in (checked or "") for output in outputs):
-        return
+    for name, path in zip(FILES.get(command, ()), files, strict=False):
+        if not path.exists():
+            raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
+    checked, sheet = _value(words, "checked"), _value(words, "sheet")
+    decisions = [Path(name.strip()) for name in (checked or "").split(",") if name.strip()]
+    if command in ("fit", "clean"):
+        from mgce.desk.cli.outputs import check_outputs
+
+        outputs = {option: Path(typed) for option in OUTPUTS if (typed := _value(words, option))}
+        check_outputs(outputs, [*files, *decisions])
     # `certify` takes a table of predictions too, and says more of one.
     if files and files[0].is_file() and (command == "predict" or (command == "certify" and files[0].suffix == ".mgce")):
         _check_model(files[0])
     # A word that is nearly one of these options is a typing error, of which the command says more.
     if command == "fit" and files and files[0].is_file() and not any(nearest(word, LABELS) for word in words):
         raise no_target()
-    if checked is not None and command in ("fit", "clean"):
+    if decisions and command in ("fit", "clean"):
         from mgce.desk.review.decision_file import read_decisions
 
-        read_decisions(*(Path(name.strip()) for name in checked.split(",")))
+        read_decisions(*decisions)
     if sheet is not None:
         from mgce.desk.files.excel_tables import check_sheet
 
@@ -65,9 +79,9 @@ def _check_model(path: Path) -> None:
 
 def _value(words: Sequence[str], option: str) -> str | None:
     """Return what was typed for an option; None if it was left out."""
-    for place, word in enumerate(words):
-        if word == option:
-            return words[place + 1] if place + 1 < len(words) else None
-        if word.startswith(f"{option}="):
+    for word, after in zip(words, [*words[1:], None], strict=True):
+        if word == f"--{option}":
+            return after
+        if word.startswith(f"--{option}="):
             return word.partition("=")[2]
     return None

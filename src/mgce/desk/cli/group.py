@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mgce._text import printable
 from mgce.desk.cli.main import exit_code, interrupted_by
 
 
@@ -19,7 +17,6 @@ class Commands(TyperGroup):
     sentences: ClassVar[Mapping[str, str]]
     examples: ClassVar[Mapping[str, str]]
     panels: ClassVar[Mapping[str, Sequence[str]]]
-    files: ClassVar[Mapping[str, Sequence[str]]] = {}  # the names of a command's first arguments that are files
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands, in the order in which the help lists them."""
@@ -49,8 +46,8 @@ class Commands(TyperGroup):
             ctx.fail(f"No such command {args[0]!r}.{nearest(args[0], self.sentences)}")
         name, command, rest = super().resolve_command(ctx, args)
         if not {"-h", "--help"} & {*rest}:
-            _check_files(self.files.get(str(name), ()), rest)
-            self.check(str(name), rest)
+            with interrupted_by():
+                self.check(str(name), rest)
         return name, None if command is None else self.load(str(command.name)), rest
 
     @classmethod
@@ -66,17 +63,6 @@ class Commands(TyperGroup):
             if option.param_type_name == "option":
                 option.rich_help_panel = under.get(option.name)
         return command
-
-
-def _check_files(names: Sequence[str], given: Sequence[str]) -> None:
-    """Raise an error for a missing input file before the libraries of the command are imported, which takes seconds."""
-    for name, path in zip(names, given, strict=False):
-        if path.startswith("-"):  # an option, or standard input
-            return
-        if not Path(path).exists():
-            raise FileNotFoundError(
-                printable(f"Expected `{name}` to be the path of a file that exists, but got {path!r}.")
-            )
 
 
 def program(version: str, sentence: str, group: type[Commands]) -> typer.Typer:

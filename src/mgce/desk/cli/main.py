@@ -23,7 +23,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)  # of Ctrl-C; and of what ends a proce
 
 def exit_code(error: KeyboardInterrupt) -> int:
     """Return the exit code after an interruption: 128 + the number of the signal, which is the error's argument."""
-    return 128 + (error.args or SIGNALS)[0]
+    number: int = (error.args or SIGNALS)[0]
+    return 128 + number
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from mgce._files import to_json, write_files
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.files.table_files import is_like
 from mgce.desk.files.written_tables import check_excel

@@ -1,12 +1,14 @@
-"""Read the file of decisions: for each reviewed example, what a person decided about its label."""
+"""Read what a person decided about labels, and find the rows: every command refuses the same decisions."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mgce._messages import expected
+from mgce._messages import NAMED, expected, listed, nearest
 from mgce._text import printable
+from mgce.desk.review.keys import number_text
 from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
@@ -26,6 +28,7 @@ ON_LOOKS = (
 SUSPECT, RANDOM = "suspect", "random"  # why an example was shown; of both reasons, the one that came first stands first
 BOTH = " and "
 SHOWN_AS = (SUSPECT, RANDOM, f"{SUSPECT}{BOTH}{RANDOM}", f"{RANDOM}{BOTH}{SUSPECT}")
+WRITTEN_ANEW = "A spreadsheet that saves a file again may change labels, as 01 to 1. "
 
 
 @dataclass(frozen=True)
@@ -133,3 +136,72 @@ def _check_label(decision: str, label: str, given: str, suggested: str | None, p
     if what:
         change = "Change labels on the page of `mgce review`, or say other in the column decision."
         raise ValueError(f"{expected('checked', what, f'{label} in {place}')} {change}")
+
+
+def check_decided(
+    decisions: Sequence[Decision],
+    now: Mapping[str, str],
+    place: str,
+    remedy: str,
+    *,
+    why_lost: str = "",
+    unmended: Set[str] = frozenset(),
+    option: str = "checked",
+) -> None:
+    """Raise an error unless each decision is about a row that is there, and about the label that the row has.
+
+    A row that a person decided to drop may be gone. A label may already be the one that was decided on.
+
+    Args:
+        decisions: the decisions, at most one for each row.
+        now: the label of each row, by the key of the row.
+        place: where the rows are, for the error.
+        remedy: a sentence on what to do.
+        why_lost: why a row may not be found, for the error.
+        unmended: keys of rows whose label must be the one before the review.
+        option: the name of the option that took the decisions, for the error.
+
+    Raises:
+        ValueError: if a row is not found, or its label is neither the reviewed label nor the decided one.
+    """
+    lost = [one.name for one in decisions if one.key not in now and one.decision != DROP]
+    changed = [one for one in decisions if one.key in now and now[one.key] not in _may_be(one, unmended)]
+    if not lost and not changed:
+        return
+    pairs = [f"{one.name}: {one.given} became {now[one.key]}" for one in changed]
+    why = f": {why_lost}" if why_lost else ""
+    parts = [
+        *([f"{len(lost):,} on rows that are not found ({listed(lost, NAMED)}){why}"] if lost else []),
+        *([f"{len(changed):,} on rows whose label was changed since ({listed(pairs, NAMED)})"] if changed else []),
+    ]
+    alike = any(number_text(one.given).casefold() == number_text(now[one.key]).casefold() for one in changed)
+    what = (
+        f"Expected `{option}` to be {len(decisions):,} decisions on rows of {place}, but got {', and '.join(parts)}. "
+    )
+    raise ValueError(printable(f"{what}{WRITTEN_ANEW if alike else ''}{remedy}"))
+
+
+def check_classes(decisions: Iterable[Decision], classes: Iterable[str], place: str) -> None:
+    """Raise an error if the label of a decision is none of the classes.
+
+    Args:
+        decisions: the decisions.
+        classes: the classes.
+        place: where the classes are from, for the error.
+
+    Raises:
+        ValueError: if a label is no class.
+    """
+    known = dict.fromkeys(classes)
+    for one in decisions:
+        if one.label and one.label not in known:
+            what = f"decisions for the {len(known)} classes of {place} ({listed(list(known))})"
+            got = expected("checked", what, f"{one.label} for row {one.name}")
+            raise ValueError(got + nearest(one.label, known))
+
+
+def _may_be(one: Decision, unmended: Set[str]) -> tuple[str, ...]:
+    """Return the labels that the row of a decision may have."""
+    if one.key in unmended or one.decision == SKIP:
+        return (one.given,)
+    return one.given, one.label  # none, of a row that was dropped

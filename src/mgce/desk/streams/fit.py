@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import partial, reduce, wraps
 from operator import add
 from pathlib import Path
@@ -25,8 +25,7 @@ from mgce.desk.files.reading import Reading
 from mgce.desk.review.draws import Draws
 from mgce.desk.review.suspect_file import NAME, own_name
 from mgce.desk.streams.chunks import Chunks
-from mgce.desk.streams.judged import DRAWN, Judged
-from mgce.desk.streams.pilot import Pilot, with_all_classes
+from mgce.desk.streams.pilot import DRAWN, Pilot, with_all_classes
 from mgce.desk.tables.choice import CORRECTION, HEAD, unlearnt
 from mgce.desk.tables.fit import OnStep, TableFit, run
 from mgce.desk.tables.fit_plan import FitPlan
@@ -41,6 +40,8 @@ from mgce.labels.share import NoiseShare, bounded_share
 # rows ranked wrong labels of new rows with an AP of 0.901, 0.911, 0.911, 0.912 and 0.914, as in results/growth.
 LEARNT = 400_000
 STEPS = ("Dividing the rows", "Choosing on the first chunk", "Learning the chunks", "Judging all labels")
+LISTED = 10_000  # rows in the file of suspects for people: weeks of looking
+OF_ROWS = ("target", "probs", "wrong", "suggestion", "is_issue", "is_distinct", "rank")  # what is judged of each row
 Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a function for each of some arguments
 
 
@@ -55,6 +56,60 @@ def in_chunk(step: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
             raise ValueError(f"In chunk {chunk + 1:,} of {work.chunks.n:,}: {error}") from error
 
     return named
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What is known of the rows of one chunk or more: of all in numbers, of the most suspect ones row by row."""
+
+    judgement: DoubtfulLabels  # of the rows that are kept: see `listed`
+    names: pd.Series[Any]
+    listing: Listing
+    counts: Counts  # of all rows
+    differing: int  # distinct rows whose label differs from the prediction
+    missing: dict[str, int]  # missing values of each feature
+    left_out: NDArray[np.int64]  # (2,), rows without a label, and with one that is none of the classes
+    notes: dict[str, str]  # the first note on each column
+
+    def __add__(self, other: Judged) -> Judged:
+        """Return what is known of the rows of both."""
+        every: dict[str, Any] = {
+            name: np.concatenate([getattr(one.judgement, name) for one in (self, other)]) for name in OF_ROWS
+        }
+        lead = every["probs"][np.arange(len(every["target"])), every["target"]] - every["probs"].max(1)
+        every["rank"] = np.argsort(np.lexsort((every["rank"], lead)))
+        one, two = self.listing, other.listing
+        return Judged(
+            replace(self.judgement, **every),
+            pd.concat([self.names, other.names], ignore_index=True),
+            replace(
+                one,
+                cells=pd.concat([one.cells, two.cells], ignore_index=True),
+                keys=[*one.keys, *two.keys],
+                draws=Draws(*map(np.concatenate, zip(astuple(one.draws), astuple(two.draws), strict=True))),
+            ),
+            self.counts + other.counts,
+            self.differing + other.differing,
+            {name: n + other.missing[name] for name, n in self.missing.items()},
+            self.left_out + other.left_out,
+            other.notes | self.notes,
+        ).listed()
+
+    def listed(self) -> Judged:
+        """Return the same, with the rows alone that the file of suspects lists: most suspect ones, and drawn ones."""
+        judged, listing = self.judgement, self.listing
+        rows = np.union1d(judged.order[:LISTED], np.flatnonzero(listing.draws.number <= DRAWN))
+        return replace(
+            self,
+            judgement=replace(judged, **{name: getattr(judged, name)[rows] for name in OF_ROWS}),
+            names=self.names.iloc[rows].reset_index(drop=True),
+            listing=replace(
+                listing,
+                cells=listing.cells.iloc[rows].reset_index(drop=True),
+                keys=[listing.keys[row] for row in rows.tolist()],
+                draws=Draws(listing.draws.number[rows], listing.draws.probability[rows]),
+            ),
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from mgce.desk.columns.copies import things_and_copies
-from mgce.desk.streams.judged import DRAWN
 from mgce.desk.tables.choice import estimator
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
@@ -20,6 +19,7 @@ from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.rows import Rows, order_of
 from mgce.estimators.merged import for_chunk, merged, share_of_trees
 
+DRAWN = 1_000  # rows of a random order there: a day of looking, of which half are rows held out
 ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that all models have the same classes
 
 

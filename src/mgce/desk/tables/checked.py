@@ -15,8 +15,7 @@ from mgce._validation import expected
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.spellings import respelt
 from mgce.desk.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
-from mgce.desk.review.decided_rows import check_classes, check_decided
-from mgce.desk.review.decision_file import DROP, Decision
+from mgce.desk.review.decision_file import DROP, Decision, check_classes, check_decided
 from mgce.desk.review.draws import Draws
 from mgce.desk.tables.rows import Rows, Split, row_keys
 from mgce.labels.doubtful import DoubtfulLabels

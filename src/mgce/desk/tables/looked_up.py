@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from mgce._column_types import texts
 from mgce._validation import NAMED, expected, listed
 from mgce.desk.files.written_tables import to_csv
-from mgce.desk.review.decided_rows import check_classes, check_decided
-from mgce.desk.review.decision_file import Decision
+from mgce.desk.review.decision_file import Decision, check_classes, check_decided
 from mgce.desk.tables.listing import file_of_suspects
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rows import row_keys
