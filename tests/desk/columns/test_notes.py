@@ -108,7 +108,7 @@ NAMES = [f"person {i}" for i in range(N)]
         (
             "y",
             ["no", "yes", "No", " yes"] * (N // 4),
-            "The classes ' yes', 'yes' differ in case, blanks or points only.",
+            "The classes ' yes', 'yes' differ in case, blanks, hyphens or points only.",
         ),
     ],
 )
@@ -168,8 +168,8 @@ def test_no_advice_makes_numbers_wrong():
 @pytest.mark.parametrize(
     "classes, sentence",
     [
-        (["hi", "hi\u200b"], r"The classes 'hi', 'hi\u200b' differ in case, blanks or points only."),
-        (["caf\u00e9", "cafe\u0301"], "differ in case, blanks or points only."),
+        (["hi", "hi\u200b"], r"The classes 'hi', 'hi\u200b' differ in case, blanks, hyphens or points only."),
+        (["caf\u00e9", "cafe\u0301"], "differ in case, blanks, hyphens or points only."),
         (["1", "1.0"], "The classes '1', '1.0' are one number."),
         (["01", "1"], "The classes '01', '1' are one number."),
     ],

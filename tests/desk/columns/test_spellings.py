@@ -11,9 +11,13 @@ ONE = ["Approved", "approved", "APPROVED", " Approved ", "Approved.", "Appro\u20
 OTHERS = ["A", "a b", "ab", "A+", "A-", "a,", "1", "01", "1.5", "no!", "\u00df.x"]
 
 
-def test_spellings_of_one_class_differ_in_case_blanks_width_or_final_points():
+def test_spellings_of_one_class_differ_in_case_blanks_hyphens_width_or_final_points():
     assert {spelling(label) for label in ONE} == {"approved"}
     assert len({spelling(label) for label in OTHERS}) == len(OTHERS)
+    hyphens = ["Retest", "Re-test", "re test", "RE_TEST", "Re\u2011test", "Re \u2013 test"]
+    assert {spelling(label) for label in hyphens} == {"retest"}
+    apart = ["1-2", "12", "1 2", "A-1", "A1", "type A-B", "type AB", "5-fold", "5fold", "Rh-", "Rh", "x_1", "x1"]
+    assert len({spelling(label) for label in apart}) == len(apart)
     assert spelling("...") == "..." and spelling("a \n b") == spelling("A B")
 
 
@@ -47,7 +51,7 @@ def test_rare_classes_spelt_nearly_as_frequent_ones_are_asked_about():
     assert [*near(counts, {"Aproved": 2}, counts)] == [*near({})] == []
     assert [*alike(pd.Series(["1", "01", "x", "X"]), "classes")] == [
         "The classes '01', '1' are one number. Are they one?",
-        "The classes 'X', 'x' differ in case, blanks or points only. Are they one?",
+        "The classes 'X', 'x' differ in case, blanks, hyphens or points only. Are they one?",
     ]
 
 
@@ -55,7 +59,7 @@ def test_rare_classes_spelt_nearly_as_frequent_ones_are_asked_about():
 def typed():
     rng = np.random.default_rng(0)
     right = rng.integers(0, 2, 200)
-    ways = [["Paid", "paid", "Paid "], ["Open", "OPEN", "open."]]
+    ways = [["Prepaid", "pre-paid", "Pre paid"], ["Open", "OPEN", "open."]]
     labels = [ways[one][way] for one, way in zip(right, rng.choice(3, 200, p=[0.6, 0.2, 0.2]), strict=True)]
     return pd.DataFrame({"x": right + 0.1 * rng.standard_normal(200), "state": labels})
 
@@ -64,10 +68,10 @@ def typed():
 def test_a_model_knows_which_spellings_it_joined(typed, apart, tmp_path):
     plan = FitPlan("state", model="linear", apart=apart)
     fit = run(typed, plan)
-    classes = ["Open", "Paid"] if not apart else sorted({*typed["state"]})
+    classes = ["Open", "Prepaid"] if not apart else sorted({*typed["state"]})
     assert fit.model.classes.tolist() == classes
     assert len(fit.asked) == (not apart) and any("differ in case" in note for note in fit.notes) == apart
     (tmp_path / "t.mgce").write_bytes(fit.model.to_bytes())
     model = TableModel.load(tmp_path / "t.mgce")
-    labels = model.columns.labels(pd.DataFrame({"state": ["PAID", "open", "neither"]}))
-    assert labels.tolist() == (["PAID", "open", "neither"] if apart else ["Paid", "Open", "neither"])
+    labels = model.columns.labels(pd.DataFrame({"state": ["PRE-PAID", "open", "neither"]}))
+    assert labels.tolist() == (["PRE-PAID", "open", "neither"] if apart else ["Prepaid", "Open", "neither"])

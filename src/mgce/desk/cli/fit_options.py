@@ -62,7 +62,7 @@ class Settings:
     number: Number = None
     apart: Annotated[
         bool,
-        typer.Option("--apart", help="Keep labels apart that differ in case, blanks, width or final points alone."),
+        typer.Option("--apart", help="Keep labels that differ in case, blanks, hyphens, width or final points apart."),
     ] = False
     model: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""Recognise spellings of one class: they differ in case, blanks, width of characters or final points alone."""
+"""Recognise spellings of one class: they differ in case, blanks, hyphens, width or final points alone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,12 @@ from mgce._validation import NAMED, listed
 RARE = 0.1
 SHORTEST = 5  # letters of a class that may be misspelt: shorter words, such as cat and car, differ in one letter
 ALIKE = 0.85  # similarity by `difflib` of two words that differ in a letter or two of ten
+# Blanks, hyphens and the like between two letters. Two single letters stay apart, since A-B may be a range and AB a
+# name of its own.
+LETTER = r"[^\W\d_]"
+BETWEEN_LETTERS = re.compile(
+    rf"(?<={LETTER}{{2}})[ _\-\u2010\u2013]+(?={LETTER})|(?<={LETTER})[ _\-\u2010\u2013]+(?={LETTER}{{2}})"
+)
 
 
 def spelling(label: str) -> str:
@@ -26,10 +32,12 @@ def spelling(label: str) -> str:
     Example:
         >>> {spelling(label) for label in ("Approved", "approved ", "APPROVED.", "\uff21pproved")}
         {'approved'}
+        >>> {spelling(label) for label in ("Retest", "re test", "Re-test")}, spelling("A-1") == spelling("A1")
+        ({'retest'}, False)
     """
     shown = "".join(char for char in unicodedata.normalize("NFKC", label) if unicodedata.category(char) != "Cf")
     plain = " ".join(shown.split()).casefold()
-    return plain.rstrip(". …") or plain
+    return BETWEEN_LETTERS.sub("", plain.rstrip(". …")) or plain
 
 
 def joined(labels: pd.Series[Any]) -> dict[str, str]:
@@ -125,7 +133,7 @@ def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
         same.setdefault(_number(label) or spelling(label), []).append(label)
     for labels in same.values():
         if len(labels) > 1:
-            how = "are one number" if _number(labels[0]) else "differ in case, blanks or points only"
+            how = "are one number" if _number(labels[0]) else "differ in case, blanks, hyphens or points only"
             yield f"The {noun} {', '.join(map(_shown, labels))} {how}. Are they one?"
 
 

@@ -49,7 +49,7 @@ class Split:
         seed: seed of the random draw.
         text: columns that are text, whatever their values look like.
         category: columns that are categories, whatever their values look like.
-        apart: whether labels that differ in case, blanks, width of characters or final points are different classes.
+        apart: whether labels that differ in case, blanks, hyphens, width or final points are different classes.
     """
 
     target: str
