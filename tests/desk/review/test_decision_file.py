@@ -7,6 +7,7 @@ from mgce.desk.review.decision_file import (
     check_classes,
     check_decided,
     read_decisions,
+    spelt_alike,
 )
 
 HEAD = ",".join(COLUMNS) + "\n"
@@ -81,10 +82,47 @@ def test_a_program_may_write_draws_as_floats(tmp_path):
     assert [(one.draw, one.draw_probability) for one in read_decisions(path)[0]] == [(7, 0.01)]
 
 
-def test_other_files_are_refused(tmp_path):
-    (tmp_path / "d.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match="as the page of `mgce review` saves it"):
+def test_other_files_are_refused_with_what_they_lack(tmp_path):
+    write(tmp_path / "d.csv", "a,1,2,no,keep,no,suspect,1,0.5").write_text(HEAD.replace("shown_as,draw,", ""))
+    with pytest.raises(
+        ValueError, match="as the page of `mgce review` saves it, .* but got 'd.csv without shown_as, d"
+    ):
         read_decisions(tmp_path / "d.csv")
+
+
+def test_columns_may_stand_in_any_order_beside_others(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text(f"comment,{SUGGESTED},{','.join(COLUMNS[::-1])}\nmine,no,0.5,1,suspect,no,suggestion,yes,2,n7,a\n")
+    assert read_decisions(path)[0] == [Decision("a", "yes", "suggestion", "no", draw=1, draw_probability=0.5)]
+
+
+def test_spreadsheets_may_save_decisions_in_their_own_encoding(tmp_path):
+    path = write(tmp_path / "d.csv", "ra,1,2,klar,other,tr\u00fcb \u2013 \u20ac,suspect,7,0.01")
+    said = read_decisions(path)
+    for encoding in ("cp1252", "utf-8-sig"):
+        (tmp_path / "e.csv").write_text(path.read_text("utf-8").replace(",", ";"), encoding)
+        assert read_decisions(tmp_path / "e.csv") == said
+    (tmp_path / "e.csv").write_bytes(path.read_bytes() + b"\x81\xff")  # no character of either
+    with pytest.raises(ValueError, match="to be a CSV file, but got 'e.csv, which could not be read'"):
+        read_decisions(tmp_path / "e.csv")
+
+
+def test_two_decisions_of_one_file_on_a_row_that_differ_are_refused_with_their_lines(tmp_path):
+    one = "ra,n7,2,yes,keep,yes,suspect,7,0.01"
+    assert len(read_decisions(write(tmp_path / "d.csv", one, one))[0]) == 1
+    write(tmp_path / "d.csv", one, "rb,2,3,yes,drop,,suspect,8,0.01", one.replace("keep,yes", "other,no"))
+    with pytest.raises(ValueError, match="one decision on each row, but got 'two on row n7 in lines 2 and 4 of d.csv'"):
+        read_decisions(tmp_path / "d.csv")
+
+
+def test_a_label_may_be_spelt_otherwise_than_the_one_beside_it(tmp_path):
+    path = tmp_path / "d.csv"
+    rows = "ra,1,2,Retest,keep,re-test,suspect,7,0.01,No\nrb,2,3,Retest,suggestion,no.,suspect,8,0.01,No\n"
+    path.write_text(f"{HEAD.strip()},{SUGGESTED}\n{rows}")
+    decisions = read_decisions(path)[0]
+    assert [one.label for one in decisions] == ["re-test", "no."]
+    assert [one.label for one in spelt_alike(decisions, ["Retest", "No"])] == ["Retest", "No"]
+    assert spelt_alike(decisions, ["Retest", "No", "re-test", "no."]) == decisions  # classes that are kept apart
 
 
 def test_later_decisions_replace_others_and_are_counted(tmp_path):

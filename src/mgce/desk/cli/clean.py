@@ -29,6 +29,7 @@ from mgce.desk.review.decision_file import (
     check_decided,
     read_decisions,
     saved_as,
+    spelt_alike,
 )
 from mgce.desk.review.suspect_file import Suspect, read_suspects, some_suspects
 
@@ -198,8 +199,9 @@ def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str
     # A row that was reviewed before the file was written has its corrected label there.
     unmended = {one.key for one in read if not one.is_checked}
     place = "this file of suspects"
-    check_decided(decisions, {one.key: one.given for one in read}, place, REMEDY, unmended=unmended)
     classes = {label for one in read for label in (one.given, one.suggested, one.alternative)}
+    decisions = spelt_alike(decisions, classes)
+    check_decided(decisions, {one.key: one.given for one in read}, place, REMEDY, unmended=unmended)
     check_classes(decisions, sorted(classes), place)
     return {one.key: one for one in decisions}
 

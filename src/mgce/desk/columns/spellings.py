@@ -7,11 +7,12 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
+from mgce._messages import NAMED, listed
 
-from mgce._validation import NAMED, listed
+if TYPE_CHECKING:
+    import pandas as pd
 
 # A class of at most this share of the rows of another, spelt nearly the same, may be a typing error. A class as large
 # as others is hardly one.
@@ -44,6 +45,7 @@ def joined(labels: pd.Series[Any]) -> dict[str, str]:
     """Return a new spelling for labels that need one: the most frequent of its spellings, without outer blanks.
 
     Example:
+        >>> import pandas as pd
         >>> joined(pd.Series(["Yes", "yes ", "Yes", "no"]))
         {'yes ': 'Yes'}
     """

@@ -36,6 +36,7 @@ BYTE, CELL = 3, 24
 LONG = 8  # bytes for each byte of a line, of which there are copies while the separator is found
 SAMPLE = 1_000  # first lines, from which the separator is found: hundreds of rows, read in milliseconds
 AGREEING = 0.5  # share of the rows that must have as many values as there are names: some files have short rows
+WESTERN = "cp1252"  # the encoding in which Excel saves CSV in Western Europe
 EXCEL_LINE = re.compile(r'"?sep=(.)"?\1*\s*', re.IGNORECASE)  # Excel's first line; programs may pad it with separators
 
 
@@ -181,6 +182,15 @@ def text_lines(content: bytes, encoding: str) -> io.TextIOWrapper:
     """Open the content of a text file for reading line by line: line ends are kept, a byte order mark is removed."""
     name = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     return io.TextIOWrapper(io.BytesIO(content), name, newline="")
+
+
+def encoding_of(content: bytes) -> str:
+    """Return the encoding of a text that is in UTF-8, or was saved by Excel in Western Europe."""
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return WESTERN
+    return "utf-8"
 
 
 def _rank(rows: list[list[str]], sep: str, asked: Names) -> tuple[int, bool, bool, int]:

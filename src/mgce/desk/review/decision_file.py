@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mgce._messages import NAMED, expected, listed, nearest
 from mgce._text import printable
+from mgce.desk.columns.spellings import respelt, spelling
 from mgce.desk.review.keys import number_text
 from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 COLUMNS = ("key", "row", "line", "given", "decision", "label", "shown_as", "draw", "draw_probability")
-# The page writes two columns more: the label that it suggested, and a note of the person, which nothing reads. Files
-# that older pages saved lack these columns.
+# The page writes two columns more: the label that it suggested, which older pages did not save, and a note of the
+# person, which nothing reads, like any further column.
 SUGGESTED, NOTE = "suggested", "note"
 HEAD = (*COLUMNS, SUGGESTED, NOTE)
 KEEP, SUGGESTION, OTHER, DROP, SKIP = "keep", "suggestion", "other", "drop", "skip"
@@ -76,27 +77,44 @@ def saved_as(name: str, checked: int) -> str:
 def read_decisions(*paths: Path) -> tuple[list[Decision], int]:
     """Read files of decisions; return the last decision on each example, and how many earlier ones were replaced.
 
-    Equal decisions on the same example count as one decision.
+    Equal decisions on the same example count as one decision. Columns may stand in any order, beside others.
 
     Raises:
         FileNotFoundError: if there is no file at one of the paths.
-        ValueError: if a file is damaged, or is no file of decisions.
+        ValueError: if a file is damaged, is no file of decisions, or has two decisions on an example that differ.
     """
     found: dict[str, Decision] = {}
     replaced = 0
     for path in paths:
-        head, *rows = rows_of_csv(path, "checked") or [[]]
-        if tuple(head) not in (COLUMNS, HEAD[:-1], HEAD):
-            what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
-            raise ValueError(expected("checked", what, f"{path.name} with {', '.join(head)}"))
-        if not rows:
-            raise ValueError(expected("checked", "a file with decisions", f"{path.name} without any"))
-        for line, row in enumerate(rows, 2):
-            one = _decision(row, head, f"line {line} of {path.name}")
-            before = found.get(one.key, one)
-            replaced += (before.decision, before.label) != (one.decision, one.label)
+        for one in _decisions_in(path):
+            replaced += _differ(found.get(one.key, one), one)
             found[one.key] = one
     return list(found.values()), replaced
+
+
+def _decisions_in(path: Path) -> list[Decision]:
+    head, *rows = rows_of_csv(path, "checked") or [[]]
+    missing = [name for name in COLUMNS if name not in head]
+    if missing:
+        what = f"a file of decisions as the page of `mgce review` saves it, with the columns {', '.join(COLUMNS)}"
+        raise ValueError(expected("checked", what, f"{path.name} without {', '.join(missing)}"))
+    if not rows:
+        raise ValueError(expected("checked", "a file with decisions", f"{path.name} without any"))
+    found: dict[str, tuple[int, Decision]] = {}
+    for line, row in enumerate(rows, 2):
+        one = _decision(row, head, f"line {line} of {path.name}")
+        first, before = found.setdefault(one.key, (line, one))
+        if _differ(before, one):
+            what = "a file with one decision on each row"
+            raise ValueError(
+                expected("checked", what, f"two on row {one.name} in lines {first} and {line} of {path.name}")
+            )
+    return [one for _, one in found.values()]
+
+
+def _differ(one: Decision, other: Decision) -> bool:
+    """Return whether two decisions on an example are not the same."""
+    return (one.decision, one.label) != (other.decision, other.label)
 
 
 def _decision(row: list[str], head: list[str], place: str) -> Decision:
@@ -127,15 +145,27 @@ def _decision(row: list[str], head: list[str], place: str) -> Decision:
 def _check_label(decision: str, label: str, given: str, suggested: str | None, place: str) -> None:
     """Raise an error if a label contradicts the decision on it: somebody has changed the label and not the decision."""
     what = ""
-    if decision == KEEP and label != given:
+    if decision == KEEP and spelling(label) != spelling(given):
         what = f"a file where a kept label is the given one, {given!r}"
-    elif decision == SUGGESTION and label and label != (suggested or label):
+    elif decision == SUGGESTION and spelling(label) != spelling(suggested or label):
         what = f"a file where a suggestion that was taken is {suggested!r}"
     elif decision in (SUGGESTION, OTHER) and label == given:
         what = f"a file where a label that was changed is not the given one, {given!r}"
     if what:
         change = "Change labels on the page of `mgce review`, or say other in the column decision."
         raise ValueError(f"{expected('checked', what, f'{label} in {place}')} {change}")
+
+
+def spelt_alike(decisions: Sequence[Decision], labels: Iterable[str]) -> list[Decision]:
+    """Return decisions with their labels in the spelling of known labels."""
+    import pandas as pd
+
+    known = {*labels}
+    given, label = (
+        respelt(pd.Series([getattr(one, name) for one in decisions], dtype=object), known).tolist()
+        for name in ("given", "label")
+    )
+    return [replace(one, given=given[n], label=label[n]) for n, one in enumerate(decisions)]
 
 
 def check_decided(

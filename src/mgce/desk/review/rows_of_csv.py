@@ -11,7 +11,7 @@ from pathlib import Path
 from mgce._messages import expected
 from mgce._text import spreadsheet_text
 from mgce.desk.files.parts import check_whole, is_parts
-from mgce.desk.files.separators import division, long_cells, text_lines
+from mgce.desk.files.separators import division, encoding_of, long_cells, text_lines
 from mgce.desk.files.table_files import read_frame
 
 
@@ -19,12 +19,13 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
     """Return the rows of a CSV file, the column names first, without the apostrophes that were put before formulas.
 
     Args:
-        path: the file, in UTF-8; or a folder of parts of Parquet with the same columns.
+        path: the file, in UTF-8 or as Excel in Western Europe saves it; or a folder of parts of Parquet with the same
+            columns.
         name: the name of the argument or option, for errors.
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if the file is not a CSV file in UTF-8, or the folder lacks a part.
+        ValueError: if the file is not a CSV file, or the folder lacks a part.
     """
     if is_parts(path):
         check_whole(name, path)
@@ -34,12 +35,13 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
         raise FileNotFoundError(expected(name, "the path of a file that exists", str(path)))
     content = path.read_bytes()
     try:
+        encoding = encoding_of(content)
         with long_cells(content):
-            lines = io.StringIO(text_lines(content, "utf-8").read(), newline="")
-            divided = division(content, "utf-8")
+            lines = io.StringIO(text_lines(content, encoding).read(), newline="")
+            divided = division(content, encoding)
             rows = [row for row in csv.reader(lines, delimiter=divided.sep) if row][divided.skipped :]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(expected(name, "a CSV file in UTF-8", f"{path.name}, which could not be read")) from error
+        raise ValueError(expected(name, "a CSV file", f"{path.name}, which could not be read")) from error
     return [[spreadsheet_text(cell) for cell in row] for row in rows]
 
 

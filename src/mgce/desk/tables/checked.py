@@ -13,9 +13,8 @@ from scipy.stats import binom
 
 from mgce._validation import expected
 from mgce.desk.columns.kinds import Columns
-from mgce.desk.columns.spellings import respelt
 from mgce.desk.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
-from mgce.desk.review.decision_file import DROP, Decision, check_classes, check_decided
+from mgce.desk.review.decision_file import DROP, Decision, check_classes, check_decided, spelt_alike
 from mgce.desk.review.draws import Draws
 from mgce.desk.tables.rows import Rows, Split, row_keys
 from mgce.labels.doubtful import DoubtfulLabels
@@ -70,7 +69,7 @@ class Checked:
         """
         place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
         given = Columns({}, split.target).labels(frame).copy()
-        decisions = decisions if split.apart else _spelt_alike(decisions, given)
+        decisions = decisions if split.apart else spelt_alike(decisions, given.dropna())
         now = dict(zip(place, given.fillna("").tolist(), strict=True))
         check_decided(decisions, now, "this table", REMEDY, why_lost=LOST if split.id is None else LOST_BY_ID)
         found = {place[one.key]: one for one in decisions if one.key in place}
@@ -145,16 +144,6 @@ class Checked:
         """Return the judgement with all labels that a person has decided on marked as not suspect."""
         done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
         return judgement.settled(done)
-
-
-def _spelt_alike(decisions: Sequence[Decision], labels: pd.Series[Any]) -> list[Decision]:
-    """Return decisions with their labels in the spelling of a table, which mended labels may have changed."""
-    known = {*labels.dropna().unique()}
-    given, label = (
-        respelt(pd.Series([getattr(one, name) for one in decisions], dtype=object), known).tolist()
-        for name in ("given", "label")
-    )
-    return [replace(one, given=given[n], label=label[n]) for n, one in enumerate(decisions)]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mgce._column_types import texts
 from mgce._validation import NAMED, expected, listed
 from mgce.desk.files.written_tables import to_csv
-from mgce.desk.review.decision_file import Decision, check_classes, check_decided
+from mgce.desk.review.decision_file import Decision, check_classes, check_decided, spelt_alike
 from mgce.desk.tables.listing import file_of_suspects
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rows import row_keys
@@ -117,9 +117,11 @@ def looked_up(
             class nor in the table, or if its draw is not the one of this row.
     """
     now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
-    check_decided(decisions, now, "this table", REMEDY, why_lost=LOST, option=option)
     known = [name for name in predictions.classes if name]
-    check_classes(decisions, [*known, *sorted({*now.values()} - {*known})], "the table")
+    known += sorted({*now.values()} - {*known})
+    decisions = spelt_alike(decisions, known)
+    check_decided(decisions, now, "this table", REMEDY, why_lost=LOST, option=option)
+    check_classes(decisions, known, "the table")
     row_of = {key: row for row, key in enumerate(now)}
     place = {label: index for index, label in enumerate(predictions.classes)}
     mended = [one for one in decisions if now[one.key] != one.given]
