@@ -34,7 +34,7 @@ class Form(TextFormat):
         str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
     ] = None
     decimal: Annotated[str, typer.Option(help="Decimal separator of numbers.")] = "."
-    encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as latin-1.")] = "utf-8"
+    encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as cp1252.")] = "utf-8"
     sheet: Annotated[
         str | None, typer.Option(help="Sheet of an Excel file [found: the first with the wanted columns].")
     ] = None

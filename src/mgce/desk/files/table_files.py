@@ -17,7 +17,7 @@ from mgce._text import printable
 from mgce.desk.files.layout import Asked, AskedError, Names
 from mgce.desk.files.parts import Parts, is_parts
 from mgce.desk.files.reading import SHEETS, Reading
-from mgce.desk.files.separators import division
+from mgce.desk.files.separators import WESTERN, division
 from mgce.desk.files.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.desk.files.typed_tables import (
     HEAD,
@@ -121,7 +121,8 @@ def read_accounted(
         raise
     except UnicodeDecodeError as error:
         encoded = f"a table in the encoding {form.encoding}"
-        raise ValueError(expected(name, encoded, f"{path.name}, which is in another one; see --encoding")) from error
+        action = f" Excel in Western Europe writes --encoding {WESTERN}." if form.encoding != WESTERN else ""
+        raise ValueError(expected(name, encoded, f"{path.name}, which is in another one") + action) from error
     except Exception as error:  # for a damaged file, pandas and pyarrow raise exceptions of many types
         reason = (str(error).splitlines() or ["unknown reason"])[0]
         sentence = f"Expected `{name}` to be a table, but {path.name} could not be read: {reason}"
