@@ -125,10 +125,15 @@ def test_of_a_wrong_sheet_every_command_names_the_others(refuses, model_file, tm
 def test_an_empty_first_sheet_is_left_for_the_one_with_the_labels(refuses, tmp_path):
     openpyxl = pytest.importorskip("openpyxl", reason="needs openpyxl, of the extra cli")
     book = openpyxl.Workbook()
-    book.create_sheet("a").append(["x"])
+    book.create_sheet("a").append(["x", "Decision"])
     book.create_sheet("b")
     book.save(tmp_path / "t.xlsx")
     found = "Sheet 'a' was read, the only one with the column 'x'. The file also has 'Sheet', 'b'"
     refuses(found, "fit", "t.xlsx", "--target", "x")
     none = "but got none. Sheet 'Sheet' was read, since no sheet has the column 'y'. The file also has 'a', 'b'"
     refuses(none, "fit", "t.xlsx", "--target", "y")
+    book["a"].append([1, "yes"])
+    book["b"].append(["decision"])  # as near, but behind the first
+    book.save(tmp_path / "t.xlsx")
+    near = "(x, Decision), but got 'Decison'. Did you mean 'Decision'? Sheet 'a' was read, since no sheet has"
+    refuses(near, "fit", "t.xlsx", "--target", "Decison")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import io
 import posixpath
 import shlex
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -308,20 +309,23 @@ def _place(sheet: Sheet, asked: Names) -> int:
 def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
     """Return the name of the sheet to read, and a sentence that names it and the others; "" if there are no others.
 
-    Without one that was asked for, it is the first with most of the wanted names, those of labels before others.
+    Without one that was asked for, it is the first with most of the wanted names, those of labels before others. Where
+    no sheet has one, it is the one with the name that is most like one of labels.
     """
     title, why = book.sheets[0], ""
     if asked.sheet is not None:
         title = asked.sheet
     elif len(book.sheets) > 1 and asked.names.wanted:
-        found = {name: _wanted_names(book.sheet(name, FirstCells), asked) for name in book.sheets}
+        columns = {name: _names(book.sheet(name, FirstCells), asked) for name in book.sheets}
+        found = {name: (len(has & {*asked.classes}), len(has & {*asked.names.wanted})) for name, has in columns.items()}
         best = max(found.values())
         title, *also = (name for name in found if found[name] == best)
         # Of labels, unless another wanted column alone was found.
         may = [asked.names.wanted] if best[1] and not best[0] else [asked.classes, asked.names.wanted]
         one = next((each for each in map(list, may) if len(each) == 1), None)
         names = f"the column {one[0]!r}" if one else "most of the wanted columns"
-        if best == (0, 0):
+        if best == (0, 0):  # an error follows, which asks for the nearest column of the sheet
+            title = _nearest_sheet(columns, asked.classes) or title
             why = f", since no sheet has {names}"
         elif also:
             have = "has" if len(also) == 1 else "have"
@@ -336,14 +340,20 @@ def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
     return title, printable(f"Sheet {title!r} was read{why}. {also_has}")
 
 
-def _wanted_names(sheet: Sheet, asked: Asked) -> tuple[int, int]:
-    """Return how many of the names of labels, and how many of all wanted names, a sheet has for its columns."""
+def _names(sheet: Sheet, asked: Asked) -> set[str]:
+    """Return the names of the columns of a sheet."""
     rows = [*sheet.rows.values()]
     try:
-        names = {*names_at(rows, _place(sheet, asked.names))} if rows else set()
+        return {*names_at(rows, _place(sheet, asked.names))} if rows else set()
     except AskedError:
-        names = set()
-    return len(names & {*asked.classes}), len(names & {*asked.names.wanted})
+        return set()
+
+
+def _nearest_sheet(columns: Mapping[str, set[str]], wanted: Collection[str]) -> str | None:
+    """Return the first sheet with the column whose name is most like a wanted one; None if no name is like one."""
+    sheet_of = {name.strip().casefold(): sheet for sheet in reversed([*columns]) for name in columns[sheet]}
+    near = (difflib.get_close_matches(name.strip().casefold(), sheet_of, n=1) for name in wanted)
+    return next((sheet_of[name] for names in near for name in names), None)
 
 
 def _blank(sheet: Sheet) -> Iterator[str]:
