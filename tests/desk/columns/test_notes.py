@@ -182,4 +182,4 @@ def test_classes_that_look_the_same(classes, sentence):
 @pytest.mark.parametrize("name", ["12{}", "A-{}", "{}-{}", "user{}", "10.0.{}.1", "0x{:x}", "{}th street"])
 def test_names_of_rows_are_not_taken_for_numbers(name):
     (note,) = notes(x=[name.format(i, i + 9) + "abcdefghij"[i % 10] for i in range(N)])
-    assert "If it names the rows" in note
+    assert "If it names the rows, pass --id 'x' before you review, since" in note

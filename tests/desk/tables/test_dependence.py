@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from mgce.desk.columns.dependence import _differ_within, dependence
+from mgce.desk.columns.dependence import NO_BOUND, _differ_within, dependence
 from mgce.desk.columns.kinds import NUMBER, Columns
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.report import headline, page
@@ -67,6 +67,7 @@ def test_numbers_whose_squares_overflow_show_no_signs_and_warn_of_nothing(recwar
 def test_nearly_equal_rows_are_counted():
     (found,) = signs(jittered())
     assert 150 <= int(found.what.split()[0]) <= 200 and "--groups" in found.note
+    assert found.note.endswith(NO_BOUND)
     assert signs(jittered(), in_use=True) != []
 
 
@@ -103,7 +104,7 @@ def test_a_column_that_repeats_with_what_stands_beside_it_looks_like_groups(name
     frame = visits()
     (found,) = signs(frame.assign(patient=frame["patient"].map(name)))
     assert found.what == "column `patient` looks like groups" and "60 values in 600 rows" in found.note
-    assert "alike in 5 of 5 other columns" in found.note
+    assert "alike in 5 of 5 other columns" in found.note and found.note.endswith(NO_BOUND)
     assert signs(frame, in_use=True) == []
     shuffled = frame.assign(patient=RNG.permutation(frame["patient"]))
     assert signs(shuffled) == []
@@ -115,6 +116,7 @@ def test_rows_sorted_by_a_column_of_times(reverse):
     frame = independent().assign(day=days[::-1].tolist() if reverse else days)
     assert [found.what for found in signs(frame)] == ["they are sorted by `day`"]
     assert signs(frame.sample(frac=1, random_state=0)) == []
+    assert signs(frame)[0].note.endswith(NO_BOUND)
     years = independent().assign(start_year=1900 + np.arange(300) // 3)
     assert [found.what for found in signs(years)] == ["they are sorted by `start_year`"]
     assert signs(independent().assign(height=np.sort(RNG.normal(size=300)))) == []  # sorted by a feature: no harm
@@ -126,6 +128,7 @@ def test_neighbours_that_are_alike():
         frame.loc[row, list("abc")] = 0.8 * frame.loc[row - 1, list("abc")] + 0.6 * frame.loc[row, list("abc")]
     (found,) = signs(frame)
     assert found.what == "neighbouring rows of the file are alike" and "3 of 5 columns" in found.note
+    assert found.note.endswith(NO_BOUND)
     assert signs(frame.sample(frac=1, random_state=0)) == []
 
 

@@ -73,7 +73,8 @@ def test_a_column_that_names_the_rows_is_left_out_and_said_to_be(fit, noisy):
     assert summary(named)["reading"]["left_out"] == {"claim": "different in every row", "empty": "no value"}
     (note,) = (note for note in named.notes if "claim" in note)
     assert note.startswith(
-        "Column `claim` was left out, since it is different in every row. If it names the rows, pass"
+        "Column `claim` was left out, since it is different in every row. If it names the rows, pass "
+        "--id 'claim' before you review"
     )
     assert "claim (different in every row)" in page(named, "t.csv", "m").decode()
     kept = run(noisy.assign(claim=[f"C-{row}" for row in range(300)]), replace(PLAN, category=("claim",)))

@@ -28,6 +28,7 @@ MULTIPLIED = 4.0
 # the share of different categories. Independent rows come near 1.
 ALIKE = 0.5
 MOST_COLUMNS = 50  # in wider tables no column is looked at as groups: each is compared with all others
+NO_BOUND = "With --time or --groups, a review gives no bound on errors."
 TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|week|year)([^a-z].*)?"
 
 
@@ -91,7 +92,7 @@ def _nearly_equal(
                 f"{n:,} rows nearly equal another one",
                 f"{n:,} of the {len(selected):,} rows nearly equal another one in all {features} and the label, more "
                 "often than by chance. If they describe the same thing, the certificate is too low: pass the column "
-                "that names the things as --groups, or leave the repeated rows out.",
+                f"that names the things as --groups, or leave the repeated rows out. {NO_BOUND}",
             )
             return
 
@@ -147,7 +148,7 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
         yield Dependence(
             f"they are sorted by `{name}`",
             f"The rows are sorted in time, by column `{name}`. If later rows are to be predicted, hold out the last "
-            f"ones: --time '{name}'. A certificate on random rows says nothing about later ones.",
+            f"ones: --time '{name}'. A certificate on random rows says nothing about later ones. {NO_BOUND}",
         )
     if ordered or len(numbers) < 2:
         return
@@ -159,7 +160,8 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
             "neighbouring rows of the file are alike",
             f"Neighbouring rows of the file are alike in {len(alike)} of {len(numbers)} columns of numbers, such as "
             f"`{alike[0]}`. If the rows are sorted in time or by place, they depend on one another, and the "
-            "certificate is too low: pass a column of times as --time, or one that names the places as --groups.",
+            "certificate is too low: pass a column of times as --time, or one that names the places as --groups. "
+            f"{NO_BOUND}",
         )
 
 
@@ -202,7 +204,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
                 f"column `{name}` looks like groups",
                 f"Column `{name}` looks like groups: it has {n_values:,} values in {n:,} rows, and rows of one value "
                 f"are alike in {len(alike)} of {len(others)} other columns. If they depend on one another, such as the "
-                f"visits of one patient, the certificate is too low: pass --groups '{name}'.",
+                f"visits of one patient, the certificate is too low: pass --groups '{name}'. {NO_BOUND}",
             )
 
 

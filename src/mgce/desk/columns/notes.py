@@ -179,9 +179,14 @@ def _on_values(values: pd.Series[Any], columns: Columns, is_told: bool) -> Itera
         return  # `_on_names` reports this column
     elif kind == NUMBER and n_values == n and (values % 1 == 0).all():
         yield (
-            f"Column `{values.name}` has a different whole number in every row. If it names the rows, pass --id "
-            f"'{values.name}'; if it only counts them, --drop '{values.name}'."
+            f"Column `{values.name}` has a different whole number in every row. {if_names(values.name)} If it only "
+            f"counts them, pass --drop '{values.name}'."
         )
+
+
+def if_names(column: object) -> str:
+    """Say what to do with a column that may name the rows, and when."""
+    return f"If it names the rows, pass --id '{column}' before you review, since it changes the keys of decisions."
 
 
 def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
@@ -189,8 +194,8 @@ def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
     yield from _on_spellings(values)
     if n_values > UNIQUE * len(values) and unread(values, []) is None:
         yield (
-            f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. If it names the rows, "
-            f"pass --id '{values.name}'; if it is text to learn from, --text '{values.name}'; otherwise --drop "
+            f"Column `{values.name}` has {n_values:,} different values in {len(values):,} rows. "
+            f"{if_names(values.name)} If it is text to learn from, pass --text '{values.name}'; otherwise --drop "
             f"'{values.name}'."
         )
 

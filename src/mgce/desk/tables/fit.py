@@ -15,7 +15,7 @@ from mgce._threads import one_blas_thread, one_torch_thread
 from mgce._validation import not_installed
 from mgce.desk.columns.dependence import Dependence, dependence
 from mgce.desk.columns.kinds import TEXT
-from mgce.desk.columns.notes import notes_on
+from mgce.desk.columns.notes import if_names, notes_on
 from mgce.desk.columns.spellings import joined, near, on_joined
 from mgce.desk.encoders.libraries import BUILT_IN_TEXTS, TEXT_EXTRA
 from mgce.desk.files.reading import Reading
@@ -276,12 +276,12 @@ def _on_names(column: pd.Series[Any]) -> str:
     name = column.name
     if pd.api.types.is_numeric_dtype(column):
         return (
-            f"Column `{name}` was left out, since it only numbers the rows. If it names them, pass --id '{name}'; if "
-            f"it is a measurement, --number '{name}'."
+            f"Column `{name}` was left out, since it only numbers the rows. {if_names(name)} If it is a "
+            f"measurement, pass --number '{name}'."
         )
     return (
-        f"Column `{name}` was left out, since it is different in every row. If it names the rows, pass --id '{name}'; "
-        f"if it is text to learn from, --text '{name}'."
+        f"Column `{name}` was left out, since it is different in every row. {if_names(name)} If it is text to "
+        f"learn from, pass --text '{name}'."
     )
 
 
