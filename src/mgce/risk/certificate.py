@@ -23,6 +23,8 @@ def unseen_examples(drawn: str) -> str:
     return f"the examples are {drawn}, and were not used to train, select, tune or calibrate the classifier"
 
 
+# A fact on the bounds, which no reader has to check: sentences leave it out.
+SHUFFLED = "a random order of the examples follows from their values, so that the order of the file does not matter"
 FRESH = unseen_examples("independent draws from the distribution of interest")
 
 
@@ -79,7 +81,7 @@ class RiskCertificate:
         return "" if self.conditional is None else CAUTION
 
     def __str__(self) -> str:
-        """Return the certificate as sentences, with its assumptions; errors are in percent."""
+        """Return the certificate as sentences, with what it assumes; errors are in percent."""
         fails = "disagrees with the given label" if self.against_given else "is wrong"
         like = f"of examples drawn{' and labelled' if self.against_given else ''} like these"
         start = f"With confidence {confidence_text(1 - self.delta)} over n = {self.n} examples"
@@ -98,7 +100,8 @@ class RiskCertificate:
             parts.append(f"{link}the alpha-risk at beta = {self.beta:g} is at most {rounded_up(bounds.alpha_risk)}")
         if self.refuted is not None:
             start += f", the labels refute {self.refuted}. No correction was made: against the labels as given"
-        return f"{start}: {', '.join(parts)}. {self._basis}This assumes that {'; '.join(self.assumptions)}."
+        assumed = "; ".join(clause for clause in self.assumptions if clause != SHUFFLED)
+        return f"{start}: {', '.join(parts)}. {self._basis}This assumes that {assumed}."
 
     @property
     def _basis(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
-from mgce.risk.certificate import FRESH, Bounds, RiskCertificate
+from mgce.risk.certificate import FRESH, SHUFFLED, Bounds, RiskCertificate
 from mgce.risk.checking import NOT_LOOKED_UP, LookedUp, error_of_these, labels_again, right_labels, shared_looks
 from mgce.risk.concentration import check_delta
 from mgce.risk.label_noise import (
@@ -29,7 +29,6 @@ from mgce.risk.label_noise import (
 )
 from mgce.risk.sample import UNSEEN, Sample, checked_probs, checked_target, cluster_indices
 
-SHUFFLED = "a random order of the examples follows from their values, so that the order of the file does not matter"
 CLUSTERED = (
     "the groups are independent draws, whatever the dependence within one, and a rate is meant for a random row of a "
     "random group"

@@ -58,6 +58,7 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     options = ("clean", "t.suspects.csv", "--at-most", "0.1", "--json", "c.json")
     code, output, errors = mgce(*options)
     assert code == 0 and "drawn at random" in output and "mgce review t-to-check.suspects.csv" in output, errors
+    assert "Bounds assume that the decisions are right." in output
     first = json.loads((tmp_path / "c.json").read_text())["to_check"]
     assert 0 < first < 120 and not (tmp_path / "t.mended.csv").exists()
     assert mgce("review", "t-to-check.suspects.csv", "--suspects", "0", "--random", str(first))[0] == 0
@@ -65,7 +66,7 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     assert f'"{saved}"' in (tmp_path / "t-to-check.review.html").read_text()  # the page names the file that it saves
     decide(tmp_path, right, "first.csv")
     code, output, errors = mgce(*options, "--checked", "first.csv")
-    assert code == 0 and "most doubtful" in output, errors
+    assert code == 0 and "most doubtful" in output and "Bounds assume" not in output, errors
     second = json.loads((tmp_path / "c.json").read_text())
     assert 0 < second["to_check"] < N / 2
     decide(tmp_path, right, "second.csv", f"t-to-check-after-{first}", skip=2, drop=1)
@@ -89,6 +90,12 @@ def test_the_loop_ends_with_a_table_in_which_few_labels_are_wrong(mgce, right, t
     assert (mended["x"] == "'=1+1").all() and mended["name"].tolist() == sorted(
         mended["name"], key=lambda n: int(n[1:])
     )
+
+
+def test_of_few_rows_all_are_looked_up(mgce, right, tmp_path):
+    pd.read_csv(tmp_path / "t.suspects.csv").head(3).to_csv(tmp_path / "few.suspects.csv", index=False)
+    _, output, _ = mgce("clean", "few.suspects.csv", "--at-most", "0.01")
+    assert output.startswith("Look up all 3 rows. They are in few-to-check.suspects.csv. Bounds assume"), output
 
 
 def test_no_page_overwrites_another_and_no_file_is_named_twice(mgce, right, tmp_path):

@@ -217,9 +217,10 @@ def _rows_to_check(
     to_check = looks.to_check
     order = order_to_check(frame, predictions, looks.width, delta, share=looks.share)
     n = order.rows.size
-    drawn = "rows, doubtful ones twice as often" if looks.share else "rows drawn at random"
+    how = ", doubtful ones twice as often" if looks.share else " drawn at random"
+    which = f"all {n:,} rows" if n == len(frame) else f"{n:,} rows{how}"
     said = (
-        f"If labels may be wrong, look up {n:,} {drawn}: the bound on errors against right labels "
+        f"If labels may be wrong, look up {which}: the bound on errors against right labels "
         f"is then about {100 * looks.width:g} points above the share of errors found, whatever the wrong labels."
     )
     if to_check is None:

@@ -101,7 +101,8 @@ def clean(
     if share is None:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
         command = _again(suspects, goal, out, [*paths, asked.parent / saved_as(page, 0)])
-        said, commands = _next_step(result, len(wanted), asked, command)
+        said, commands = _next_step(result, len(wanted), len(review.rows), asked, command)
+        said += "" if paths else f" {ON_LOOKS}"
     else:
         write_files(table.parent, {table.name: _table(review.rows, labels, table)})
         commands = []
@@ -236,11 +237,12 @@ def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Pat
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 
 
-def _next_step(result: Cleaning, n: int, asked: Path, command: str) -> tuple[str, list[str]]:
-    """Say what to look up, and the commands for it."""
+def _next_step(result: Cleaning, n: int, most: int, asked: Path, command: str) -> tuple[str, list[str]]:
+    """Say which n of `most` rows to look up, and the commands for it."""
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
+    which = f"all {n:,} rows" if n == most else f"{n:,} rows, {why}"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
-    return f"Look up {n:,} rows, {why}. They are in {asked}. {ON_LOOKS}", [review, command]
+    return f"Look up {which}. They are in {asked}.", [review, command]
 
 
 def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:
