@@ -134,6 +134,7 @@ def test_a_page_whose_decisions_may_not_be_saved_is_kept(mgce, fitted, refuses, 
     for n, kept in ((30, "people.review.html"), (20, "people.review-2.html")):
         code, output, _ = mgce("review", "people.suspects.csv", "--random", str(n))
         assert code == 0 and f"{kept} is kept: if you have decided on rows there, open it" in " ".join(output.split())
+    assert all("people-3.decisions.csv" in said for said in (output, (tmp_path / "people.review-3.html").read_text()))
     assert page.read_bytes() == before and (tmp_path / "people.review-3.html").exists()
     other = "the path of no other page of `mgce review`"
     refuses(other, "review", "people.suspects.csv", "--random", "10", "--out", "people.review.html")

@@ -83,7 +83,8 @@ def review(
     else:
         pictures = small_pictures(shown, suspects.parent)
     page, kept = _free_page(out, suspects.parent / f"{name}.review", shown)
-    decisions = saved_as(name, sum(one.is_checked for one in every))
+    number = "" if out else page.stem.removeprefix(f"{name}.review")  # so that no decisions overwrite others
+    decisions = saved_as(f"{name}{number}", sum(one.is_checked for one in every))
     near = neighbours(every, [one.suspect for one in shown], suspects.parent / f"{name}.features.npz")
     beside = Beside(asked.text, pictures, near, misspelt(every))
     write_files(page.parent, {page.name: sheet(shown, f"Labels of {name}", decisions, beside)})
