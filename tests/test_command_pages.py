@@ -83,7 +83,7 @@ def test_defaults_groups_and_literals(command_text):
     assert made["--out"].default == "TABLE's name with .mgce"
     assert made["--formulas"].default is None and made["--formulas"].name == "--formulas"
     assert made["--quiet,"].name == "--quiet, -q"
-    groups = [made[name].group for name in ("--target", "--beta", "--noise-rate", "--sep", "--json")]
+    groups = [made[name].group for name in ("--target", "--model", "--noise-rate", "--sep", "--json")]
     assert groups == ["Options", "The model", "Wrong labels", "Reading the table", "Writing the results"]
     assert "`--cleaned`" in made["--formulas"].help
     assert "`mgce certify PREDICTIONS.csv --target COLUMN`" in command_text.page("certify")

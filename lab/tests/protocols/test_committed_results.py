@@ -163,11 +163,11 @@ def test_which_runs_of_forward_correction_lost_a_class_is_what_the_records_say()
                 and record["noise_rate"] == 0.4
             ):
                 last[record["noise_type"]].append(100 * record["accuracy"])
-    _, rows = table("docs/protocols/few-images.md", "| forward-corrected MGCE | lost a class |")
-    assert set(rows) == {"symmetric, 40 %", "asymmetric"}
-    for name, values in last.items():
-        cells = rows["asymmetric" if name == "asymmetric" else "symmetric, 40 %"]
-        assert list(map(float, cells)) == pytest.approx(sorted(values), abs=0.051)
+    said = "in one of three runs on MNIST under either noise, and cost 9 points of accuracy or more beside the mean"
+    assert said in " ".join((COMMITTED.parent / "docs/protocols/few-images.md").read_text().split())
+    for values in last.values():
+        lowest, *others = sorted(values)
+        assert len(others) == 2 and 9 < sum(others) / 2 - lowest and others[1] - others[0] < 3
 
 
 def test_mixed_precision_ends_as_the_records_say():

@@ -1,7 +1,12 @@
+import contextlib
 import subprocess
 import sys
 
 import pandas as pd
+import pytest
+
+from mgce.desk.cli.commands import COMMANDS
+from mgce.desk.cli.first import check_first
 
 # Runs a command in its process, and says which libraries it has imported.
 PROGRAM = """
@@ -78,3 +83,16 @@ def test_an_option_that_is_nearly_the_target_is_asked_about(mgce, tmp_path):
     pd.DataFrame({"x": [1, 2], "y": ["a", "b"]}).to_csv(tmp_path / "t.csv", index=False)
     code, _, errors = mgce("fit", "t.csv", "--taget", "y")
     assert code == 2 and "--target" in errors and "Add --target" not in errors
+
+
+@pytest.mark.parametrize("words", [[], ["--out"], ["t.csv"], ["--", "-"]], ids=" ".join)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_was_typed_may_be_incomplete(command, words, tmp_path, monkeypatch):
+    """What is missing is said in a sentence, or by the command itself."""
+    monkeypatch.chdir(tmp_path)
+    with contextlib.suppress(ValueError, FileNotFoundError):
+        assert check_first(command, words) is None
+
+
+def test_a_command_without_arguments_runs(mgce):
+    assert mgce("env")[0] == 0

@@ -121,11 +121,12 @@ def test_a_fit_that_is_stopped_leaves_nothing(mgce, tmp_path, parts, monkeypatch
         signal.getsignal(stopped)(stopped, None)  # as if it came now
 
     jobs = []
-
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     monkeypatch.setattr(streams.Work, "choose", stop)
     (tmp_path / "table.suspects").mkdir()  # an earlier fit has left one part
     parts.to_parquet(tmp_path / "table.suspects" / "part-00000.parquet")
     code, _, errors = mgce("fit", "table", "--target", "label", "--jobs", "3")
+    signal.signal(signal.SIGINT, previous)
     assert jobs == [3]
     assert code == wanted, errors
     assert names(tmp_path) == ["table", "table.suspects"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -79,7 +79,7 @@ def _check_model(path: Path) -> None:
 
 def _value(words: Sequence[str], option: str) -> str | None:
     """Return what was typed for an option; None if it was left out."""
-    for word, after in zip(words, [*words[1:], None], strict=True):
+    for word, after in zip_longest(words, words[1:]):
         if word == f"--{option}":
             return after
         if word.startswith(f"--{option}="):
