@@ -206,3 +206,10 @@ def test_of_a_search_the_best_estimator_is_saved(tmp_path):
         save(search, tmp_path / "model.mgce")
     save(search.best_estimator_, tmp_path / "model.mgce")
     np.testing.assert_array_equal(load(tmp_path / "model.mgce").predict_proba(X), search.predict_proba(X))
+
+
+@pytest.mark.parametrize("value", [2.5, float("inf"), np.float32(0.1), np.int8(3), True, "text", None, 7])
+def test_a_plain_value_of_every_kind_is_read(value):
+    writer = persistence.Writer()
+    node = archive.Node("model", json.loads(json.dumps(persistence.tree_of(value, writer))), writer.arrays)
+    assert node.plain() == (value.item() if isinstance(value, np.generic) else value)

@@ -1,3 +1,5 @@
+from numbers import Real
+
 import numpy as np
 import pytest
 import torch
@@ -6,6 +8,7 @@ from sklearn.metrics import average_precision_score
 
 from mgce.estimators import MGCEForestClassifier
 from mgce.estimators.base import RobustClassifier, class_factors
+from mgce.estimators.parameters import Interval
 from mgce.functional import mgce_loss
 from mgce.noise import corrupt, pair_flip
 
@@ -77,3 +80,10 @@ def test_the_lead_finds_more_wrong_labels_than_the_loss():
     loss = mgce_loss(torch.from_numpy(forest.decision_function(rest)), labels, reduction="none", beta=forest.beta_)
     by_lead, by_loss = (average_precision_score(wrong[600:], score) for score in (rank, loss))
     assert by_lead > 0.85 and by_lead > by_loss + 0.02
+
+
+@pytest.mark.parametrize("closed", ["left", "right", "both", "neither"])
+def test_an_interval_has_the_ends_that_it_is_closed_at(closed):
+    interval = Interval(Real, 0, 1, closed=closed)
+    allowed = [interval.allows(value) for value in (-0.5, 0, 0.5, 1, 1.5)]
+    assert allowed == [False, closed in ("left", "both"), True, closed in ("right", "both"), False]

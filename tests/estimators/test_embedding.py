@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from contracts.estimator_contract import EstimatorContract
 from mgce import MGCEEmbeddingClassifier
-from mgce.estimators.directions import coordinates, fit_head, fitted_directions
+from mgce.estimators.directions import KEPT_VARIANCE, basis, coordinates, fit_head, fitted_directions
 from mgce.functional import gce_loss
 
 
@@ -197,3 +197,13 @@ def test_the_head_that_explains_noisy_labels_best_corrects_them(embeddings, nois
     other = MGCEEmbeddingClassifier(random_state=0).fit(embeddings[0], even)
     assert list(other.head_) == ["robust", "forward", "corrected", "corrected_robust"]
     assert other.head_["corrected"] == other.head_["robust"]
+
+
+def test_the_fewest_directions_are_kept_that_hold_the_stated_share_of_the_variance():
+    variances = 0.9 ** np.arange(100)
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(100, 100)))[0]
+    spread, axes = basis((rotation * variances @ rotation.T).astype(np.float32))
+    kept = int(np.searchsorted(np.cumsum(variances) / variances.sum(), KEPT_VARIANCE)) + 1
+    assert kept == 29 and spread.shape == (29,) and axes.shape == (100, 29)  # 1 - 0.9^29 is 0.953
+    np.testing.assert_allclose(spread / spread[0], variances[:29], rtol=1e-3)

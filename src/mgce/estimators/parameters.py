@@ -68,20 +68,9 @@ def _is_state(value: Any) -> bool:
     return True
 
 
-def _splits(value: Any) -> bool:
-    several = isinstance(value, Integral) and int(value) >= 2
-    return value is None or several or hasattr(value, "split") or (_is_sized(value) or hasattr(value, "__next__"))
-
-
-def _is_sized(value: Any) -> bool:
-    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
-
-
 NAMED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "random_state": (_is_state, "a seed, a RandomState or None"),
     "boolean": (lambda value: isinstance(value, bool | np.bool_), "True or False"),
-    "cv_object": (_splits, "a number of folds, a splitter, or pairs of rows"),
-    "array-like": (_is_sized, "an array"),
 }
 
 
