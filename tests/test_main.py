@@ -5,6 +5,7 @@ import pytest
 
 INTERRUPTED_AT = """
 import builtins, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background, which ignores it
 importing = builtins.__import__
 
 def interrupted(name, *others):

@@ -58,8 +58,8 @@ def test_two_derivatives(beta: float) -> None:
         torch.testing.assert_close(one.double(), other, rtol=1e-4, atol=1e-6 * other.abs().max().item())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, pytest.param(torch.bfloat16, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_it_is_the_same(dtype: torch.dtype) -> None:
     x, y = batch(dtype)
     results = []

@@ -68,7 +68,7 @@ def test_no_compiled_graph_has_the_function_whose_digits_a_compiler_loses(name, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beta", [100.0, 1e9])
+@pytest.mark.parametrize("beta", [pytest.param(100.0, marks=pytest.mark.nightly), 1e9])
 def test_a_compiled_loss_of_large_beta(beta):
     """In vector code, of rows whose loss it lost altogether."""
     torch._dynamo.reset()
