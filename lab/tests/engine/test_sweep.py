@@ -128,7 +128,7 @@ def test_checkpoints_stay_until_the_records_are_written(tmp_path, monkeypatch):
     assert {run.machine["data"] for run in Runs(tmp_path).read().values()} == {"abc"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_worker_that_the_system_ends_is_one_sentence(tmp_path):
     with pytest.raises(
         OSError, match="Expected `jobs` to be such that each process has the memory it needs, but got 2"
