@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crowds import K, made, prior
-from mgce.labels.annotators import PRIOR, Annotations, annotator_model, transitions_of
+from mgce.labels.annotators import ESTIMATION, Annotations, annotator_model, transitions_of
 
 
 @pytest.fixture(scope="module")
@@ -98,5 +98,5 @@ def test_annotators_who_never_err_are_expected_to_err_rarely():
     given = Annotations.of(labels, 2).matrix()
     own, pooled = transitions_of(given, np.eye(2)[right], (20, 2, 2))
     # Of each class 20 labels, and as many as the prior counts with one wrong label in the 40.
-    np.testing.assert_allclose(np.diag(pooled), (20 + PRIOR * 39 / 40) / (20 + PRIOR))
+    np.testing.assert_allclose(np.diag(pooled), (20 + ESTIMATION.prior * 39 / 40) / (20 + ESTIMATION.prior))
     assert (np.diagonal(own, axis1=1, axis2=2) > 0.99).all()

@@ -45,7 +45,7 @@ def test_the_tail_is_that_of_binomial_tests(k, sure, kind):
     target[:10], target[20 : 20 + sure] = 1, 1
     target[40::40], target[79::40] = 0, 0  # of the other classes, the label 0 on 1 and on 1
     found = kind_of_predictions(target, predicted, confidence, k)
-    rate = binomtest(sure + k - 1, 20 * k).proportion_ci(1 - 2 * module.RATE_LEVEL).high
+    rate = binomtest(sure + k - 1, 20 * k).proportion_ci(1 - 2 * module.KIND_TEST.rate_level).high
     errs = [max(0.1, binomtest(one, 20).proportion_ci(0.5).high / 2) for one in (10, *[1] * (k - 1))]
     other = rate / (k - 1)
     tails = [

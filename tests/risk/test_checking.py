@@ -14,7 +14,7 @@ from mgce.risk import (
 )
 from mgce.risk.betting import refuted_from
 from mgce.risk.checking import upper_after
-from mgce.risk.looks import FOR_RATE, _weights, reserved
+from mgce.risk.looks import SHARING, _weights, reserved
 
 DELTA = 0.1
 
@@ -77,10 +77,10 @@ def test_the_bounds_at_all_looks_are_of_one_sequence_also_where_reserved_rows_ar
     assert (np.diff(bounds) <= 0).all() and bounds[-1] < bounds[0]
     # At a reserved row the weight is 0: given labels of these rows count for the rate alone.
     kept, disagrees, wrong = reserved(300), probs.argmax(1) != given, probs.argmax(1) != right
-    most = clopper_pearson_upper(int(disagrees[kept].sum()), int(kept.sum()), FOR_RATE * 0.05)
+    most = clopper_pearson_upper(int(disagrees[kept].sum()), int(kept.sum()), SHARING.for_rate * 0.05)
     weight = np.where(kept[rows], 0.0, _weights(wrong[rows] * 1.0, disagrees[rows] * 1.0))
     z = wrong[rows] - weight * (disagrees[rows] - most)
-    assert bounds[-1] == refuted_from(z, (1 - FOR_RATE) * 0.05, largest=1 + weight * most)[-1]
+    assert bounds[-1] == refuted_from(z, (1 - SHARING.for_rate) * 0.05, largest=1 + weight * most)[-1]
 
 
 @pytest.mark.parametrize("anytime", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,28 @@ from mgce.labels.out_of_fold import folds_of, out_of_fold
 # Cross-entropy predicts probabilities, GCE at 1.4 gives up rows that it cannot fit. Their mean is better than either.
 # The penalties are those of rows of length 1; on CIFAR-10N a factor of 2 changes no figure by more than 0.2 points.
 HEADS = ((float("inf"), 6e-5), (1.4, 3e-5))  # beta and L2 penalty
-WIDTHS = (0.5, 2.0, 8.0)  # factors of the squared distance, whose mean is 2; embeddings are measured at the first
-RIDGES = tuple(
-    float(ridge) for ridge in np.geomspace(0.03, 30, 7).round(3)
-)  # variance of noise, in units of the kernel's
-LANDMARKS = 2000  # rows that span the kernel's functions: with all 6,000 rows, no figure on CIFAR-10N was better by 0.1
-JITTER = 1e-4  # keeps the landmarks' kernel matrix positive definite in float32
-FACTORS = tuple(float(factor) for factor in np.geomspace(1, 30, 18))  # from regression to logits: no more is measurable
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The settings of kernel regression.
+
+    Attributes:
+        widths: factors of the squared distance, whose mean is 2; embeddings are measured at the first.
+        ridges: variances of noise, in units of the kernel's.
+        landmarks: rows that span the kernel's functions: with all 6,000 rows, no figure on CIFAR-10N was better by 0.1.
+        jitter: keeps the landmarks' kernel matrix positive definite in float32.
+        factors: from regression to logits: no more is measurable.
+    """
+
+    widths: tuple[float, ...] = (0.5, 2.0, 8.0)
+    ridges: tuple[float, ...] = tuple(np.geomspace(0.03, 30, 7).round(3).tolist())
+    landmarks: int = 2000
+    jitter: float = 1e-4
+    factors: tuple[float, ...] = tuple(np.geomspace(1, 30, 18).tolist())
+
+
+REGRESSION = Regression()
 
 
 class SoftTargetModel:
@@ -65,7 +81,7 @@ class SoftTargetModel:
         self._directions, z = fitted_directions(X, even)
         self._space: Coordinates = coordinates(z, even)
         self._fold = random_state.permutation(n) % min(cv, n)
-        chosen = np.sort(random_state.permutation(n)[:LANDMARKS])
+        chosen = np.sort(random_state.permutation(n)[: REGRESSION.landmarks])
         self._landmarks = self._space.rows[chosen]
         self._kernel: _Kernel | None = None
         self._narrow_columns = d < FEWEST_DIRECTIONS
@@ -75,7 +91,7 @@ class SoftTargetModel:
         with threads_for(4.0 * self._space.rows.size * targets.shape[1]):
             heads = self._left_out(targets)
             if self._kernel is None:
-                widths = WIDTHS if self._narrow_columns else WIDTHS[:1]
+                widths = REGRESSION.widths if self._narrow_columns else REGRESSION.widths[:1]
                 kernels = (_Kernel(self._space.rows, self._landmarks, width, targets) for width in widths)
                 self._kernel = min(kernels, key=lambda kernel: kernel.error)
             return np.asarray((heads + self._kernel.left_out(targets)) / 2)
@@ -129,21 +145,21 @@ class _Kernel:
     def __init__(self, rows: SingleArray, landmarks: SingleArray, width: float, targets: FloatArray) -> None:
         self._landmarks, self._width = landmarks, width
         own = _gaussian(landmarks, landmarks, width)
-        own[np.diag_indices_from(own)] += JITTER
+        own[np.diag_indices_from(own)] += REGRESSION.jitter
         self._root = linalg.cholesky(own, lower=True)
         features = self._features(rows)
         self._spread, self._basis = np.linalg.eigh(features.T @ features)
         self._spread = np.maximum(self._spread, 0)
         self._rows = features @ self._basis
         self._squares = np.square(self._rows)
-        tried = ((self._error(ridge, targets), ridge) for ridge in RIDGES)
+        tried = ((self._error(ridge, targets), ridge) for ridge in REGRESSION.ridges)
         self.error, self._ridge = most_predicted((-error, (error, ridge)) for error, ridge in tried)
         self._factor = 1.0
 
     def left_out(self, targets: FloatArray) -> FloatArray:
         """Return probabilities of each row by a regression without the row."""
         score = self._regressed(targets)
-        self._factor = min(FACTORS, key=lambda s: -(targets * np.log(softmax(s * score) + 1e-12)).sum())
+        self._factor = min(REGRESSION.factors, key=lambda s: -(targets * np.log(softmax(s * score) + 1e-12)).sum())
         return softmax(self._factor * score)
 
     def fit(self, targets: FloatArray) -> None:

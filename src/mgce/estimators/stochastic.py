@@ -18,24 +18,38 @@ from mgce.estimators.base import FloatArray, IntArray
 from mgce.linear.objective import moments, phi_and_p
 from mgce.linear.progress import entropy
 
-# Rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with 64 to 1,024, but
-# take half as long again with 64, and a tenth less with 1,024.
-BATCH_ROWS = 256
-# Learning rate of AdaGrad for features of length one (longer ones have shorter steps in proportion), and its sum of
-# squared gradients before the first, which keeps the first steps short. After ten epochs on four standardised tables
-# (digits, wine, breast_cancer, five made classes with noise) at beta from 1.05 to 11, the objective was about 3 % of
-# the trivial value above the least one at most; with rates of 1 or 10 up to 10 and 14 %, with sums of 0.001 or 10 up to
-# 5 and 19 %.
-STEP = 3.0
-INITIAL_SQUARES = 0.1
-# The weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is far from the
-# solution, is soon forgotten.
-DECAY = 3.0
-# Least deviation of a coordinate of `e_y (x) psi`, as a share of the root mean square of its feature. A coordinate is
-# below it where fewer than one in 10,000 (0.01 squared) of the rows that have the feature are of class y.
-SCALE_FLOOR = 0.01
-# Epochs in a row that gain too little, after which to stop: a single one may be due to the order of its rows.
-PATIENCE = 5
+
+@dataclass(frozen=True)
+class Descent:
+    """The settings of the stochastic solver.
+
+    `step` and `initial_squares` were tried by ten epochs on four standardised tables (digits, wine, breast_cancer, five
+    made classes with noise) at beta from 1.05 to 11. The objective was about 3 % of the trivial value above the least
+    one at most. It was up to 10 and 14 % with steps of 1 or 10, up to 5 and 19 % with sums of 0.001 or 10.
+
+    Attributes:
+        batch_rows: rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with
+            64 to 1,024, but take half as long again with 64, and a tenth less with 1,024.
+        step: learning rate of AdaGrad for features of length one; longer ones have shorter steps in proportion.
+        initial_squares: sum of squared gradients before the first, which keeps the first steps short.
+        decay: the weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is
+            far from the solution, is soon forgotten.
+        scale_floor: least deviation of a coordinate of `e_y (x) psi`, as a share of the root mean square of its
+            feature. A coordinate is below it where fewer than one in 10,000 (0.01 squared) of the rows that have the
+            feature are of class y.
+        patience: epochs in a row that gain too little, after which to stop: a single one may be due to the order of its
+            rows.
+    """
+
+    batch_rows: int = 256
+    step: float = 3.0
+    initial_squares: float = 0.1
+    decay: float = 3.0
+    scale_floor: float = 0.01
+    patience: int = 5
+
+
+DESCENT = Descent()
 
 Rows = tuple[Any, IntArray, FloatArray]  # psi (n, d), classes (n,), weights (n,)
 Read = Callable[[], Iterator[Rows]]  # starts a pass over all chunks
@@ -106,8 +120,8 @@ class FeatureMoments:
         total = self.weight.sum()
         variance = self.second / total - (self.first / total) ** 2
         square = self.second.sum(0) / total
-        root_mean_square = np.where(square > 0, np.sqrt(square), 1 / SCALE_FLOOR)
-        return np.asarray(np.maximum(np.sqrt(np.maximum(variance, 0)), SCALE_FLOOR * root_mean_square))
+        root_mean_square = np.where(square > 0, np.sqrt(square), 1 / DESCENT.scale_floor)
+        return np.asarray(np.maximum(np.sqrt(np.maximum(variance, 0)), DESCENT.scale_floor * root_mean_square))
 
 
 @dataclass(eq=False)
@@ -122,7 +136,7 @@ class AveragedAdaGrad:
     @classmethod
     def start(cls, coef: FloatArray) -> AveragedAdaGrad:
         """Return an optimizer that starts at the given coefficients, shape (k, d) for k classes and d features."""
-        return cls(coef.copy(), coef.copy(), np.full_like(coef, INITIAL_SQUARES))
+        return cls(coef.copy(), coef.copy(), np.full_like(coef, DESCENT.initial_squares))
 
     def step(self, psi: Any, index: IntArray, weight: FloatArray, beta: float, l1: FloatArray, length: float) -> float:
         """Take one step on the weighted loss of n rows psi of d features; return their loss before the step.
@@ -135,12 +149,12 @@ class AveragedAdaGrad:
         loss = -phi - f[np.arange(index.size), index]
         gradient = np.asarray((psi.T @ (weight[:, None] * (p - one_hot(index, p.shape[1])))).T)
         self.squares += gradient**2
-        rate = STEP / (length * np.sqrt(self.squares))
+        rate = DESCENT.step / (length * np.sqrt(self.squares))
         moved = self.coef - rate * gradient
         # The proximal step of the penalty: every coefficient shrinks by rate * l1, to zero if it is smaller.
         self.coef = np.sign(moved) * np.maximum(np.abs(moved) - rate * l1, 0)
         self.steps += 1
-        self.average += (DECAY + 1) / (self.steps + DECAY) * (self.coef - self.average)
+        self.average += (DESCENT.decay + 1) / (self.steps + DESCENT.decay) * (self.coef - self.average)
         return float(weight @ loss)
 
 
@@ -158,7 +172,7 @@ def run_epoch(solver: AveragedAdaGrad, rows: Rows, order: IntArray, problem: Str
     psi, index, weight = rows
     stats = problem.stats
     mean_weight, length, loss = stats.weight.sum() / stats.rows, stats.length, 0.0
-    for batch in np.array_split(order, -(-order.size // BATCH_ROWS)):  # of about the same size
+    for batch in np.array_split(order, -(-order.size // DESCENT.batch_rows)):  # of about the same size
         # The weight that a batch of this size has on average: divided by it, the batch's loss estimates the mean loss.
         unit = mean_weight * batch.size
         loss += unit * solver.step(psi[batch], index[batch], weight[batch] / unit, problem.beta, problem.l1, length)
@@ -174,7 +188,7 @@ def descend(
     max_iter: int,
     random_state: np.random.RandomState,
 ) -> tuple[int, bool]:
-    """Run epochs until `PATIENCE` epochs in a row lower the objective by less than `aim`; run at most `max_iter`.
+    """Run epochs until several in a row (see `Descent`) lower the objective by less than `aim`; run at most `max_iter`.
 
     Return the number of epochs, and whether they stopped because the objective fell too little.
     """
@@ -185,7 +199,7 @@ def descend(
             value = loss / problem.stats.weight.sum() + float((problem.l1 * np.abs(solver.average)).sum())
             since = 0 if value < best - aim else since + 1
             best = min(best, value)
-            if since == PATIENCE:
+            if since == DESCENT.patience:
                 return epoch, True
     return max_iter, False
 

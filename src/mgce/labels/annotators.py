@@ -16,21 +16,37 @@ from mgce._arrays import FloatArray, IntArray
 from mgce._validation import expected
 from mgce.labels.mixture import even_noise
 
-# Labels added to the pooled matrix in each class, spread as the mean share of wrong labels; and wrong labels by which
-# the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
-PRIOR = 2.0
-# Labels in each class that the prior counts as, in the matrix of one annotator: the most likely of these counts.
-PRIOR_LABELS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-MOST_WRONG = 0.98  # of the labels of one class by one annotator, before the annotator's own counts
-# Expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
-PAIR_PRIOR = 10.0
-# Steps of expectation maximisation without copying, and after each of two estimates of copying. No probability changed
-# by more than 0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself: smaller weights leave
-# more labels in doubt, and labels in doubt look like common errors.
-STEPS = (20, 10, 10)
-STEP = 1.1  # factor by which one step may change the sharpness of the model
-SHARPNESS = (0.5, 3.0)  # a model out of this range says nothing, or is certain
-LEAST = 1e-3  # least probability of a class by the model: of 1,000 rows it may be wrong on one without a warning
+
+@dataclass(frozen=True)
+class Estimation:
+    """The settings of expectation maximisation.
+
+    Attributes:
+        prior: labels added to the pooled matrix in each class, spread as the mean share of wrong labels; and wrong
+            labels by which the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
+        prior_labels: labels in each class that the prior counts as, in the matrix of one annotator: the most likely of
+            these counts.
+        most_wrong: share of the labels of one class by one annotator, before the annotator's own counts.
+        pair_prior: expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
+        steps: steps without copying, and after each of two estimates of copying. No probability changed by more than
+            0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself: smaller weights leave more
+            labels in doubt, and labels in doubt look like common errors.
+        step: factor by which one step may change the sharpness of the model.
+        sharpness: a model out of this range says nothing, or is certain.
+        least: least probability of a class by the model: of 1,000 rows it may be wrong on one without a warning.
+    """
+
+    prior: float = 2.0
+    prior_labels: tuple[float, ...] = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+    most_wrong: float = 0.98
+    pair_prior: float = 10.0
+    steps: tuple[int, ...] = (20, 10, 10)
+    step: float = 1.1
+    sharpness: tuple[float, float] = (0.5, 3.0)
+    least: float = 1e-3
+
+
+ESTIMATION = Estimation()
 
 
 @dataclass(frozen=True)
@@ -143,13 +159,13 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
         log_prior = np.tile(np.log(share), (n, 1))
         posterior = np.where(total > 0, (votes + share) / (total + 1), share)
     else:
-        log_prior = np.log(probs + LEAST)
+        log_prior = np.log(probs + ESTIMATION.least)
         posterior = softmax(log_prior + votes, axis=1)
     weight, sharpness = np.ones(len(annotations.row)), 1.0
     given = annotations.matrix()
     copying = np.zeros((annotations.shape[1],) * 2)
     transitions, pooled = transitions_of(given, posterior, annotations.shape)
-    for turn, steps in enumerate(STEPS):
+    for turn, steps in enumerate(ESTIMATION.steps):
         if turn:
             copying = _copying(annotations, posterior, transitions)
             weight = _weights(annotations, copying)
@@ -177,16 +193,16 @@ def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int
     counts = np.asarray(given.T @ posterior).reshape(m, k, k).transpose(0, 2, 1)
     pooled = counts.sum(0)
     wrong = min(max(1 - np.trace(pooled) / max(pooled.sum(), 1), 1 / max(pooled.sum(), 2)), 1 - 1 / k)
-    pooled = pooled + PRIOR * even_noise(k, wrong)
+    pooled = pooled + ESTIMATION.prior * even_noise(k, wrong)
     pooled /= pooled.sum(1, keepdims=True)
     own = _scaled(pooled, counts)
     sizes = counts.sum(2)
     # The logarithm of the probability of the counts, when each row of a matrix is drawn from a Dirichlet distribution.
     gain = [
         (gammaln(counts + s * own) - gammaln(s * own)).sum() - (gammaln(sizes + s) - gammaln(s)).sum()
-        for s in PRIOR_LABELS
+        for s in ESTIMATION.prior_labels
     ]
-    prior = PRIOR_LABELS[int(np.argmax(gain))] * own
+    prior = ESTIMATION.prior_labels[int(np.argmax(gain))] * own
     return np.asarray((counts + prior) / (counts + prior).sum(2, keepdims=True)), pooled
 
 
@@ -194,8 +210,8 @@ def _scaled(pooled: FloatArray, counts: FloatArray) -> FloatArray:
     """Return the pooled matrix with the wrong labels of each annotator scaled to as many as the annotator has."""
     rates = 1 - np.diag(pooled)
     observed = counts.sum((1, 2)) - np.trace(counts, axis1=1, axis2=2)
-    factor = (observed + PRIOR) / (counts.sum(2) @ rates + PRIOR)
-    wrong = np.minimum(factor[:, None] * rates, MOST_WRONG)
+    factor = (observed + ESTIMATION.prior) / (counts.sum(2) @ rates + ESTIMATION.prior)
+    wrong = np.minimum(factor[:, None] * rates, ESTIMATION.most_wrong)
     own = pooled * (wrong / rates)[:, :, None]
     k = np.arange(len(pooled))
     own[:, k, k] = 1 - wrong
@@ -209,7 +225,8 @@ def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.b
     def likelihood(a: float) -> float:
         return float(np.log((softmax(a * prior, axis=1) * evidence).sum(1) + np.finfo(float).tiny).sum())
 
-    near = [float(np.clip(sharpness * factor, *SHARPNESS)) for factor in (1 / STEP, 1, STEP)]
+    step = ESTIMATION.step
+    near = [float(np.clip(sharpness * factor, *ESTIMATION.sharpness)) for factor in (1 / step, 1, step)]
     return max(near, key=likelihood)
 
 
@@ -242,8 +259,8 @@ def _copying(annotations: Annotations, posterior: FloatArray, transitions: Float
     """Return the share of wrong labels that each pair has in common beyond chance, shrunk towards the share of all."""
     observed, by_chance, most = _joint_errors(annotations, posterior, transitions)
     excess, room = observed - by_chance, np.maximum(most - by_chance, 0)
-    all_pairs = float(np.clip(excess.sum() / (room.sum() + PAIR_PRIOR), 0, 1))
-    return np.asarray(np.clip((excess + PAIR_PRIOR * all_pairs) / (room + PAIR_PRIOR), 0, 1))
+    all_pairs = float(np.clip(excess.sum() / (room.sum() + ESTIMATION.pair_prior), 0, 1))
+    return np.asarray(np.clip((excess + ESTIMATION.pair_prior * all_pairs) / (room + ESTIMATION.pair_prior), 0, 1))
 
 
 def _weights(annotations: Annotations, copying: FloatArray) -> FloatArray:

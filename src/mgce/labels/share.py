@@ -80,17 +80,35 @@ def bounded_share(differing: int, n: int, *, delta: float = 0.05) -> NoiseShare:
 
 
 CLASS_DEPENDENT, UNKNOWN = "class-dependent", "unknown"
-# The surest rows of each predicted class. Wrong labels are as common there as elsewhere, if they depend on the class
-# alone; the network's own errors are rarer.
-SURE = 0.5
-# Of these rows, the share that may belong to one other class, as errors of the network: at least `ERRS`, and `FALL`
-# times the share of the less sure rows with that label, by its quantile `QUANTILE`. The curves of a forest's
-# errors against right labels, on eight tables, fall to a fifth, and nearly all of them to less than a half. The
-# quantile is above the median, since the share is estimated from few rows: with the median, simulated networks with
-# 60 % of errors were called class-dependent under symmetric noise in 15 % of the samples, with this quantile in 5 %.
-ERRS, FALL, QUANTILE = 0.1, 0.5, 0.75
-LEVEL = 0.05
-RATE_LEVEL = 0.01  # of this, for the upper bound of the rate of wrong labels
+
+
+@dataclass(frozen=True)
+class KindTest:
+    """The settings of the test whether wrong labels depend on the class.
+
+    Attributes:
+        sure: share of the surest rows of each predicted class. Wrong labels are as common there as elsewhere, if they
+            depend on the class alone; the network's own errors are rarer.
+        errs: share of these rows that may belong to one other class, as errors of the network, at least.
+        fall: and this times the share of the less sure rows with that label, by its `quantile`. The curves of a
+            forest's errors against right labels, on eight tables, fall to a fifth, and nearly all of them to less than
+            a half.
+        quantile: above the median, since the share is estimated from few rows: with the median, simulated networks with
+            60 % of errors were called class-dependent under symmetric noise in 15 % of the samples, with this quantile
+            in 5 %.
+        level: level of the test.
+        rate_level: part of `level` for the upper bound of the rate of wrong labels.
+    """
+
+    sure: float = 0.5
+    errs: float = 0.1
+    fall: float = 0.5
+    quantile: float = 0.75
+    level: float = 0.05
+    rate_level: float = 0.01
+
+
+KIND_TEST = KindTest()
 
 
 @dataclass(frozen=True)
@@ -144,12 +162,12 @@ def kind_of_predictions(target: IntArray, predicted: IntArray, confidence: Float
     if not len(counts):
         return NoiseKind(UNKNOWN, (), 1.0)
     unsure, alike, sure, wrong, together = counts.T[2:]
-    rate = _upper(wrong.sum(), sure.sum(), RATE_LEVEL)
+    rate = _upper(wrong.sum(), sure.sum(), KIND_TEST.rate_level)
     tails = np.asarray(binom.sf(together - 1, sure, _probability(unsure, alike, rate, n_classes)))
     fisher = float(chi2.sf(-2 * np.log(np.maximum(tails, 1e-300)).sum(), 2 * len(tails)))
     p_value = min(1.0, 2 * min(fisher, len(tails) * float(tails.min())))
-    if p_value < LEVEL - RATE_LEVEL:
-        pairs = tuple((int(c), int(j)) for (c, j), tail in zip(counts[:, :2], tails, strict=True) if tail < LEVEL)
+    if p_value < KIND_TEST.level - KIND_TEST.rate_level:
+        pairs = tuple((int(c), int(j)) for c, j in counts[tails < KIND_TEST.level, :2])
         return NoiseKind(CLASS_DEPENDENT, pairs, p_value)
     return NoiseKind(UNKNOWN, (), p_value)
 
@@ -167,7 +185,7 @@ def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: in
     for c in range(k):
         own = np.flatnonzero(predicted == c)
         own = own[np.argsort(confidence[own], kind="stable")]
-        start = len(own) - round(SURE * len(own))
+        start = len(own) - round(KIND_TEST.sure * len(own))
         start = int(np.searchsorted(confidence[own], confidence[own[start - 1 : start]], side="right").max(initial=0))
         unsure, sure = (target[part] for part in np.split(own, [start]))
         given, others = (np.bincount(part[part != c], minlength=k) for part in (unsure, sure))
@@ -179,7 +197,8 @@ def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: in
 
 def _probability(unsure: IntArray, alike: IntArray, rate: float, k: int) -> FloatArray:
     """Return for each class the largest probability of the label j among its surer rows, under symmetric noise."""
-    errs = np.maximum(ERRS, FALL * np.asarray(beta.ppf(QUANTILE, alike + 1, np.maximum(unsure - alike, 0.5))))
+    unsure_share = np.asarray(beta.ppf(KIND_TEST.quantile, alike + 1, np.maximum(unsure - alike, 0.5)))
+    errs = np.maximum(KIND_TEST.errs, KIND_TEST.fall * unsure_share)
     other = rate / (k - 1)
     # Linear in the rate, so the largest value is that of the rate 0, or that of its upper bound.
     return np.maximum(errs, other + errs * max(0.0, 1 - rate - other))

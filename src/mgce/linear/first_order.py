@@ -9,7 +9,7 @@ found last.
 from __future__ import annotations
 
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,31 @@ from mgce._threads import SERIAL_WORK, one_blas_thread
 from mgce.linear.objective import KINKS_BELOW, margins, moments
 from mgce.linear.progress import Progress
 
-# On 6,000 rows of 1,280 image features with 10 classes, three steps brought the gap from 2e-2 to 1e-3 of the trivial
-# value, and a fourth gained nothing. Twenty iterations of conjugate gradients solved the equations to a percent.
-STEPS = 4
-ITERATIONS = 20
-RESIDUAL = 1e-2  # of the equations, as a share of the right-hand side at which to stop
-LEAST_GAIN = 0.05  # share of the gap that a step has to close for another one to be taken
-MARGIN = 0.03  # of the gap asked for, that the limits are drawn in as a share of lambda: the moments end inside of them
+
+@dataclass(frozen=True)
+class Tilting:
+    """The settings of :func:`tilt`.
+
+    On 6,000 rows of 1,280 image features with 10 classes, three steps brought the gap from 2e-2 to 1e-3 of the trivial
+    value, and a fourth gained nothing. Twenty iterations of conjugate gradients solved the equations to a percent.
+
+    Attributes:
+        steps: Newton steps at most.
+        iterations: iterations of conjugate gradients in a step.
+        residual: residual of the equations at which to stop, as a share of the right-hand side.
+        least_gain: share of the gap that a step has to close for another one to be taken.
+        margin: share of lambda by which the limits are drawn in, in units of the gap asked for: the moments end inside
+            of them.
+    """
+
+    steps: int = 4
+    iterations: int = 20
+    residual: float = 1e-2
+    least_gain: float = 0.05
+    margin: float = 0.03
+
+
+TILTING = Tilting()
 
 
 def tilt(progress: Progress, p: FloatArray) -> FloatArray:
@@ -37,9 +55,9 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
         The tilted probabilities, shape (n, k); p itself is not changed.
     """
     problem = progress.problem
-    limit = problem.lambda_ * (1 - min(MARGIN * progress.tol, MARGIN))
+    limit = problem.lambda_ * (1 - min(TILTING.margin * progress.tol, TILTING.margin))
     outside = np.zeros(limit.shape, dtype=bool)
-    for _ in range(STEPS):
+    for _ in range(TILTING.steps):
         gap = progress.gap
         residual = problem.residual(p)
         outside |= np.abs(residual) > limit
@@ -52,7 +70,7 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
             break
         p = tilted
         progress.dual.update(p)
-        if progress.closed or progress.gap > (1 - LEAST_GAIN) * gap:
+        if progress.closed or progress.gap > (1 - TILTING.least_gain) * gap:
             break
     return p
 
@@ -63,8 +81,8 @@ def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: F
     scale = problem.scale
     tilts, rest = np.zeros_like(lack), lack / scale
     direction, square = rest, float((rest**2).sum())
-    enough = RESIDUAL**2 * square
-    for _ in range(ITERATIONS):
+    enough = TILTING.residual**2 * square
+    for _ in range(TILTING.iterations):
         change = margins(problem.features, direction / scale)
         moved = p * (change - (p * change).sum(1, keepdims=True))
         product = np.where(outside, moments(problem.features, moved, problem.weight) / scale, 0)
@@ -81,20 +99,33 @@ def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: F
     return tilts / scale
 
 
-# Every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of the L1 term, at
-# which L-BFGS-B stalls; at 1.02 it has none. The least value V rises by at most 0.02, V_1 <= V_1.02 <= V_1 + 0.02, as
-# does the loss of every probability h: beta (1 - h^(1/beta)) exceeds 1 - h by at most beta - 1.
-SMOOTHED_BETA = 1.02
-CHECK_EVERY = 10  # iterations between two checks of the gap, each of which may compute a lower bound
-# Shares of the gap asked for: where F fell by less than that between two checks, p is tilted into the uncertainty set
-# for a better lower bound. The run goes on to the second share if the first left a gap of at most `WITHIN_REACH` times
-# the one asked for: ten times the accuracy of the value brings about three times that of the bound.
-STALLED = (0.1, 0.01, 0.001)
-WITHIN_REACH = 5.0
-# Where F nearly has kinks, p jumps from one iteration to the next, and its average over the path is nearer to the
-# solution of the dual than the last p is. The newest p has a weight of 1/20, so that the average is in effect over the
-# last twenty.
-AVERAGE_WEIGHT = 0.05
+@dataclass(frozen=True)
+class Descent:
+    """When L-BFGS-B stops, and what it does where the objective F nearly has kinks.
+
+    Attributes:
+        smoothed_beta: every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of
+            the L1 term, at which L-BFGS-B stalls; at 1.02 it has none. The least value V rises by at most 0.02,
+            V_1 <= V_1.02 <= V_1 + 0.02, as does the loss of every probability h: beta (1 - h^(1/beta)) exceeds 1 - h by
+            at most beta - 1.
+        check_every: iterations between two checks of the gap, each of which may compute a lower bound.
+        stalled: shares of the gap asked for: where F fell by less than that between two checks, p is tilted into the
+            uncertainty set for a better lower bound.
+        within_reach: the run goes on to the second share if the first left a gap of at most this many times the one
+            asked for: ten times the accuracy of the value brings about three times that of the bound.
+        average_weight: weight of the newest p in the average of p over the path. Where F nearly has kinks, p jumps from
+            one iteration to the next, and the average is nearer to the solution of the dual than the last p is. With
+            1/20 it is in effect over the last twenty.
+    """
+
+    smoothed_beta: float = 1.02
+    check_every: int = 10
+    stalled: tuple[float, ...] = (0.1, 0.01, 0.001)
+    within_reach: float = 5.0
+    average_weight: float = 0.05
+
+
+DESCENT = Descent()
 
 
 def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
@@ -102,8 +133,8 @@ def run_lbfgs(progress: Progress, start: FloatArray, max_iter: int) -> None:
 
     Stop when the gap between F and its lower bound is closed, or when F decreases too little between two checks.
     """
-    if progress.problem.beta < SMOOTHED_BETA:
-        near = Progress(replace(progress.problem, beta=SMOOTHED_BETA), progress.dual.anchor, progress.tol)
+    if progress.problem.beta < DESCENT.smoothed_beta:
+        near = Progress(replace(progress.problem, beta=DESCENT.smoothed_beta), progress.dual.anchor, progress.tol)
         p = minimise(near, start, max_iter)
         progress.n_iter += near.n_iter
         progress.stalled = near.stalled
@@ -210,7 +241,7 @@ class _Run:
         return value + float(limit @ (x[:m] + x[m : 2 * m])), split_gradient
 
     def count(self, _: FloatArray) -> None:
-        """Count an iteration; every `CHECK_EVERY` iterations, decide whether to stop.
+        """Count an iteration; every ten (see `Descent`), decide whether to stop.
 
         The minimiser stops if the gap between the objective F and its lower bound is closed, or if F hardly decreases.
 
@@ -219,15 +250,16 @@ class _Run:
         """
         progress = self.progress
         progress.n_iter += 1
-        if progress.n_iter % CHECK_EVERY == 0:
+        if progress.n_iter % DESCENT.check_every == 0:
             decrease = self.checked_value - progress.value
             self.checked_value = progress.value
             if decrease < progress.aim:
                 self.bound()
-            if not progress.closed and decrease < STALLED[self.stalls] * progress.aim:
+            if not progress.closed and decrease < DESCENT.stalled[self.stalls] * progress.aim:
                 self.tilt()
                 self.stalls += 1
-                progress.stalled = self.stalls == len(STALLED) or progress.gap > WITHIN_REACH * progress.aim
+                far = progress.gap > DESCENT.within_reach * progress.aim
+                progress.stalled = far or self.stalls == len(DESCENT.stalled)
             if progress.closed or progress.stalled:
                 raise _StopError
 
@@ -249,5 +281,5 @@ class _Run:
         if not self.averaged or not self.average_p.size:
             self.average_p = p.copy() if self.averaged else p
         else:
-            self.average_p *= 1 - AVERAGE_WEIGHT
-            self.average_p += AVERAGE_WEIGHT * p
+            self.average_p *= 1 - DESCENT.average_weight
+            self.average_p += DESCENT.average_weight * p

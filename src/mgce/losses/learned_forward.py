@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, distributed, nn
@@ -16,25 +17,37 @@ from mgce.losses.protocol import ignore_index_of, terms_of
 from mgce.losses.records import NamedLoss
 from mgce.losses.wrapping import Remembering, check_input
 
-# Of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already explains most
-# wrong labels, so less robustness is needed than without T. :class:`mgce.MGCEEmbeddingClassifier` corrects by it too.
-BETA = 3.0
-# Predictions are counted with the probability p^2, normalised: most of a row counts for its most probable class. With
-# p itself, T took the doubts of a network for noise, and the network had no reason to become surer.
-SHARPNESS = 2
-# A row counts with the weight (max p)^4: rows on which the network is unsure say little about the noise.
-TRUST = 4
-# Diagonal of T before the first batch. With 0.8, T more often took classes that lie close together for wrong labels:
-# with right labels, networks stopped predicting a half of one class. On images with pair noise 0.95 costs half a point.
-START = 0.95
-PRIOR = 1.0  # rows of each class that are right, added to the counts
-# Least entry of T. Where it is 0, no row could raise it again. With it, p T is at least that on any device, so that its
-# logarithm needs no other care.
-LEAST = 1e-6
-# The window by default: so many rows for each class, and so many at least. A row of T then has errors of a few points.
-# With four times as many rows T lagged behind the network: 81 % of right test rows, not 91 %, on 2,000 images of MNIST
-# with 40 % of the labels moved to the next class.
-ROWS_PER_CLASS, ROWS = 100, 1000
+
+class Learning(NamedTuple):
+    """The settings with which the noise matrix T is learnt.
+
+    Attributes:
+        beta: of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already
+            explains most wrong labels, so less robustness is needed than without T.
+            :class:`mgce.MGCEEmbeddingClassifier` corrects by it too.
+        trust: a row counts with the weight (max p)^4: rows on which the network is unsure say little about the noise.
+        start: diagonal of T before the first batch. With 0.8, T more often took classes that lie close together for
+            wrong labels: with right labels, networks stopped predicting a half of one class. On images with pair noise
+            0.95 costs half a point.
+        prior: rows of each class that are right, added to the counts.
+        least: least entry of T. Where it is 0, no row could raise it again. With it, p T is at least that on any
+            device, so that its logarithm needs no other care.
+        rows_per_class: rows of the default window for each class. A row of T then has errors of a few points. With four
+            times as many rows T lagged behind the network: 81 % of right test rows, not 91 %, on 2,000 images of MNIST
+            with 40 % of the labels moved to the next class.
+        rows: rows of the default window at least, by the same trainings.
+    """
+
+    beta: float = 3.0
+    trust: int = 4
+    start: float = 0.95
+    prior: float = 1.0
+    least: float = 1e-6
+    rows_per_class: int = 100
+    rows: int = 1000
+
+
+LEARNING = Learning()
 
 
 class LearnedForwardCorrection(ForwardCorrection, Remembering):
@@ -97,18 +110,18 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     maximisation after each epoch; Patrini et al., 2017, for forward correction.
     """
 
-    least = LEAST / 2  # half of it, for the rounding of half types
+    least = LEARNING.least / 2  # half of it, for the rounding of half types
     counts: Tensor
 
     def __init__(self, num_classes: int, loss: nn.Module | None = None, *, window: int | None = None) -> None:
         _validation.check_count("num_classes", num_classes, 2)
         if window is not None:
             _validation.check_count("window", window)
-        k = int(num_classes)
+        k, start = int(num_classes), LEARNING.start
         # Transposed in memory, as later matrices are: a column of T is then read in one piece.
-        self_and_others = torch.full((k, k), (1 - START) / (k - 1), dtype=torch.float32).fill_diagonal_(START).T
-        super().__init__(GCELoss(beta=BETA) if loss is None else loss, self_and_others)
-        self.window = max(ROWS, ROWS_PER_CLASS * k) if window is None else int(window)
+        self_and_others = torch.full((k, k), (1 - start) / (k - 1), dtype=torch.float32).fill_diagonal_(start).T
+        super().__init__(GCELoss(beta=LEARNING.beta) if loss is None else loss, self_and_others)
+        self.window = max(LEARNING.rows, LEARNING.rows_per_class * k) if window is None else int(window)
         self.register_buffer("counts", self_and_others * (self.window / k))
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -140,10 +153,12 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
             return
         k = len(self.transition)
         p, mixed, labelled = p.reshape(-1, k).float(), mixed.reshape(-1, k).float(), rows.flatten()
-        right = p * mixed  # p^2, which is the sharpened prediction, times the column of T
+        # p^2, the sharpened prediction, times the column of T: most of a row counts for its most probable class. With p
+        # itself, T took the doubts of a network for noise, and the network had no reason to become surer.
+        right = p * mixed
         total = right.sum(1)
         counted = labelled & total.isfinite()
-        weight = p.amax(1) ** TRUST / total
+        weight = p.amax(1) ** LEARNING.trust / total
         seen = counted.sum()
         if right.is_cuda:  # there, sums by index are rounded in an order that changes from run to run
             right = torch.where(counted[:, None], right * weight[:, None], 0)
@@ -163,8 +178,8 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         rows = (p.isfinite() & given.isfinite()).all(1, keepdim=True)
         left_out = (~rows[:, 0] & given.any(1)).sum()
         p, given = torch.where(rows, p, 1 / p.shape[1]), torch.where(rows, given, 0)
-        transition, sharp = self.transition.float(), p**SHARPNESS
-        weight = p.amax(1, keepdim=True) ** TRUST
+        transition, sharp = self.transition.float(), p.square()
+        weight = p.amax(1, keepdim=True) ** LEARNING.trust
         # The sum over rows of w r, without a matrix for each row: r_ic / T_cy = sharp_ic / sum_d sharp_id T_dy.
         new = transition * (sharp.T @ (weight * given / (sharp @ transition)))
         return new, given.sum(), left_out
@@ -179,9 +194,9 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         counts = torch.addcmul(new, self.counts.float(), (1 - seen / self.window).clamp(min=0))
         # New tensors, not the old ones changed: losses whose gradients are still to come need the old T.
         self.counts = _outside_transforms(counts)
-        share = (1 - len(counts) * LEAST) / (counts.sum(1) + PRIOR)
-        transition = counts * share[:, None] + LEAST
-        transition.diagonal().add_(PRIOR * share)
+        share = (1 - len(counts) * LEARNING.least) / (counts.sum(1) + LEARNING.prior)
+        transition = counts * share[:, None] + LEARNING.least
+        transition.diagonal().add_(LEARNING.prior * share)
         self.transition = _outside_transforms(transition)
 
     def extra_repr(self) -> str:
@@ -209,7 +224,7 @@ LEARNED_CORRECTION = NamedLoss(
     LearnedForwardCorrection,
     "GCE of $p T$, T learnt from predictions",
     of=(GCE,),
-    changed={"beta": BETA},
+    changed={"beta": LEARNING.beta},
     bounded=True,
     source="a variant of ours of Bekker, Goldberger 2016",
     recommended=True,

@@ -14,24 +14,36 @@ from mgce.risk.betting import betting_upper_sequence, refuted_from
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 from mgce.risk.sample import checked_probs, checked_target
 
-# Share of the rows that are never among those to look up. Their given labels tell how often the classifier disagrees.
-# With two thirds of 3,000 rows, this rate is known to about a hundredth.
-RESERVED = 2 / 3
-# Share of delta for that rate. The stakes get the rest, which makes a bound about 0.2 % larger.
-FOR_RATE = 1 / 50
-# Disagreements are bet on once they explain this share of the errors' variance among the rows looked up so far. They
-# cost more than they gain below about a tenth: the rate is uncertain.
-EXPLAINED = 0.15
-# Added to the variances of which that share is computed, so that few rows do not feign it.
-PRIOR = 5.0
-APART = 0.1  # share of the rows that determine what is doubtful; it makes the bound less than 1 % wider
-# Looks at a doubtful row for one at another. Where errors are as frequent in both groups, 2 makes the distance of the
-# bound from the error some 5 % larger, and 3 some 13 %; on CIFAR-10N three are hardly better than two.
-OFTEN = 2.0
-# Doubtful rows are as many as labels that disagree, but no fewer and no more of the rows than these shares. Where a
-# thousandth was doubtful, bounds from 50 to 100 looks were some 10 % wider than Clopper and Pearson's. On CIFAR-10N a
-# third to two fifths are best where many labels disagree.
-DOUBTFUL = (0.1, 0.375)
+
+class Sharing(NamedTuple):
+    """The shares by which looks are drawn, and by which a bound at every look is made.
+
+    Attributes:
+        reserved: share of the rows that are never among those to look up. Their given labels tell how often the
+            classifier disagrees. With two thirds of 3,000 rows, this rate is known to about a hundredth.
+        for_rate: share of delta for that rate. The stakes get the rest, which makes a bound about 0.2 % larger.
+        explained: disagreements are bet on once they explain this share of the errors' variance among the rows looked
+            up so far. They cost more than they gain below about a tenth: the rate is uncertain.
+        prior: added to the variances of which that share is computed, so that few rows do not feign it.
+        apart: share of the rows that determine what is doubtful; it makes the bound less than 1 % wider.
+        often: looks at a doubtful row for one at another. Where errors are as frequent in both groups, 2 makes the
+            distance of the bound from the error some 5 % larger, and 3 some 13 %; on CIFAR-10N three are hardly better
+            than two.
+        doubtful: doubtful rows are as many as labels that disagree, but no fewer and no more of the rows than these
+            shares. Where a thousandth was doubtful, bounds from 50 to 100 looks were some 10 % wider than Clopper and
+            Pearson's. On CIFAR-10N a third to two fifths are best where many labels disagree.
+    """
+
+    reserved: float = 2 / 3
+    for_rate: float = 1 / 50
+    explained: float = 0.15
+    prior: float = 5.0
+    apart: float = 0.1
+    often: float = 2.0
+    doubtful: tuple[float, float] = (0.1, 0.375)
+
+
+SHARING = Sharing()
 
 
 class Looks(NamedTuple):
@@ -85,13 +97,13 @@ def share_looks(
     agrees = h.argmax(1) == labels
     guess = np.where(agrees, (1 - h.max(1)) / 2, 1 - 0.75 * h.max(1)).round(9)  # equal ones stay together
     order = (generator or np.random.default_rng(0)).permutation(labels.size)
-    apart, rest = np.split(order, [max(1, int(APART * labels.size))])
-    share = float(np.clip(1 - agrees[apart].mean(), *DOUBTFUL))
+    apart, rest = np.split(order, [max(1, int(SHARING.apart * labels.size))])
+    share = float(np.clip(1 - agrees[apart].mean(), *SHARING.doubtful))
     threshold = np.sort(guess[apart])[-max(1, int(share * apart.size))]
-    chance = np.where(guess >= threshold, OFTEN, 1.0)
+    chance = np.where(guess >= threshold, SHARING.often, 1.0)
     chance[apart] = 0.0
     place = np.empty(rest.size)
-    for value in (1.0, OFTEN):
+    for value in (1.0, SHARING.often):
         own = chance[rest] == value
         place[own] = (np.arange(own.sum()) + 0.5) / (value * max(1, own.sum()))
     return Looks(rest[np.argsort(place, kind="stable")], chance)
@@ -244,8 +256,8 @@ def reserving_upper_sequence(
         apart: whether each looked-up row is none of the others, shape (m,). The weight of other rows is 0.
     """
     weight = np.where(apart, _weights(errors, f), 0.0)
-    most = clopper_pearson_upper(*others, FOR_RATE * delta)
-    return refuted_from(errors - weight * (f - most), (1 - FOR_RATE) * delta, largest=1 + weight * most)
+    most = clopper_pearson_upper(*others, SHARING.for_rate * delta)
+    return refuted_from(errors - weight * (f - most), (1 - SHARING.for_rate) * delta, largest=1 + weight * most)
 
 
 def _weights(errors: FloatArray, f: FloatArray) -> FloatArray:
@@ -254,12 +266,12 @@ def _weights(errors: FloatArray, f: FloatArray) -> FloatArray:
     sum_f, sum_e = f.cumsum(), errors.cumsum()
     both = (f * errors).cumsum() - sum_f * sum_e / t
     of_f, of_e = sum_f - sum_f**2 / t, sum_e - sum_e**2 / t
-    slope = np.clip(both / (of_f + PRIOR), 0, 1)
-    explained = both**2 / ((of_f + PRIOR / 4) * (of_e + PRIOR / 4))
-    return np.append(0.0, np.where(explained >= EXPLAINED, slope, 0.0)[:-1])
+    slope = np.clip(both / (of_f + SHARING.prior), 0, 1)
+    explained = both**2 / ((of_f + SHARING.prior / 4) * (of_e + SHARING.prior / 4))
+    return np.append(0.0, np.where(explained >= SHARING.explained, slope, 0.0)[:-1])
 
 
 def reserved(n: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Return which of n rows are looked up last, shape (n,): a random set that n alone determines."""
     order = np.random.default_rng(n).permutation(n)
-    return np.asarray(np.isin(np.arange(n), order[: int(RESERVED * n)]))
+    return np.asarray(np.isin(np.arange(n), order[: int(SHARING.reserved * n)]))

@@ -12,7 +12,7 @@ from mgce._arrays import FloatArray
 from mgce._validation import expected
 from mgce.desk.review.draws import HELD_OUT
 from mgce.risk.betting import betting_upper_sequence
-from mgce.risk.looks import RESERVED, reserving_upper_sequence
+from mgce.risk.looks import SHARING, reserving_upper_sequence
 
 MORE = (50, 100, 200)  # further checked rows for which a bound is foretold: half an hour's work, an hour's and two
 
@@ -79,7 +79,7 @@ def error_bound(
         return None
     wrong = np.array([label is None or label != guess for label, guess in zip(right, predicted, strict=False)])
     disagrees = np.array([label != guess for label, guess in zip(given, predicted, strict=True)])
-    first = n - int(RESERVED * n)
+    first = n - int(SHARING.reserved * n)
 
     def upper(looks: int, among: int) -> FloatArray:
         """Return the bounds after each look, if further looks go as the first `among`."""
