@@ -39,7 +39,7 @@ def set_beta(criterion, beta):
             part.beta = beta
 
 
-WITH_BETA = [name for name, loss in LOSSES.items() if loss.has_beta]
+WITH_BETA = [name for name, loss in LOSSES.items() if "beta" in loss.hyperparameters]
 NAMES = [name for name in WITH_BETA if "transition" not in LOSSES[name].told] + ["rows", "linear"]
 
 

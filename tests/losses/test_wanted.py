@@ -11,7 +11,7 @@ from grids import pairs
 from mgce_lab.losses import LOSSES, robust_loss
 
 K = 200  # classes beyond 127 and the 156 that -100 is in uint8
-UNTRIMMED = [name for name, loss in LOSSES.items() if not loss.trims]
+UNTRIMMED = [name for name, loss in LOSSES.items() if "trim" not in loss.told]
 
 
 def make(name, **keywords):

@@ -40,9 +40,9 @@ def test_values_and_gradients_are_those_of_the_single_losses(members):
 
 def test_every_loss_that_has_a_name_is_a_member():
     told = {**TRIM, "transition": TRANSITION}
+    betas = {name: 1.4 if "beta" in loss.hyperparameters else math.inf for name, loss in LOSSES.items()}
     members = [
-        MemberLoss(name, 1.4 if loss.has_beta else math.inf, {given: told[given] for given in loss.told})
-        for name, loss in LOSSES.items()
+        MemberLoss(name, betas[name], {given: told[given] for given in loss.told}) for name, loss in LOSSES.items()
     ]
     members += [MemberLoss("nce+rce", options={"weights": (1.0, 10.0)})] * 2
     members += [MemberLoss("nce+rce", options={"weights": (2.0, 10.0)})]
@@ -51,7 +51,7 @@ def test_every_loss_that_has_a_name_is_a_member():
     target = torch.randint(4, (1, 6), generator=generator)
     values, grads = MemberLosses(members, logits.device)(logits, target, torch.full((1, 6), 1 / 6, dtype=torch.double))
     for member, row, value, grad in zip(members, logits, values, grads, strict=True):
-        beta = {"beta": member.beta} if LOSSES[member.family].has_beta else {}
+        beta = {"beta": member.beta} if "beta" in LOSSES[member.family].hyperparameters else {}
         alone = robust_loss(member.family, **beta, **member.options)(leaf := row.clone().requires_grad_(), target[0])
         torch.testing.assert_close(value, alone.detach())
         torch.testing.assert_close(grad, torch.autograd.grad(alone, leaf)[0])

@@ -298,8 +298,6 @@ class GCELoss(RobustLoss):
         return h, minimax_to_worst_case(h, beta=self.beta, dim=self.dim)
 
 
-NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
-
 # GCE at its two ends; its cross-entropy is computed in float32 for half types.
 CE = NamedLoss("ce", GCELoss, r"$-\log p_y$", fixed={"beta": math.inf}, convex=True, source="", recommended=True)
 MAE = NamedLoss(
@@ -319,7 +317,6 @@ MGCE = NamedLoss(
     "mgce",
     MGCELoss,
     r"$-f_y - \varphi_\beta(f)$",
-    betas=(1.0, NEAR_MAE, DEFAULT_BETA, 2.0),  # at the minimax MAE, near it, at the paper's default, and beyond
     convex=True,
     source="the paper",
     recommended=True,

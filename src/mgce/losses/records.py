@@ -88,10 +88,6 @@ class NamedLoss:
         of: the losses inside this loss: the terms of a sum, or the wrapped loss.
         fixed: arguments of `make` that define this loss; the user cannot set them.
         changed: defaults of hyperparameters that differ from the defaults of `make`.
-        begin: the loss to train with in the first epochs, or None. A loss with a cap needs one: it has no gradient for
-            rows whose label has a small probability, as all labels have at the start of training.
-        betas: the values of beta in comparisons of losses; if empty, the default beta.
-        compared: hyperparameters for comparisons of losses on data for which none are published.
         bounded, symmetric, convex: properties of the loss at its defaults. Bounded means bounded above; symmetric
             means that the sum over the classes does not depend on the logits; convex means convex in the logits.
         claims: text that the documentation shows for `bounded`, `symmetric` or `convex` instead of yes or no, if the
@@ -109,9 +105,6 @@ class NamedLoss:
     of: tuple[NamedLoss, ...] = ()
     fixed: Keywords = field(default_factory=dict)
     changed: Keywords = field(default_factory=dict)
-    begin: NamedLoss | None = None
-    betas: tuple[float, ...] = ()
-    compared: Keywords = field(default_factory=dict)
     bounded: bool = False
     symmetric: bool = False
     convex: bool = False
@@ -156,24 +149,3 @@ class NamedLoss:
     def told(self) -> tuple[str, ...]:
         """The names of the hyperparameters without a default, which describe the noise and must be given."""
         return tuple(name for name, default in self.hyperparameters.items() if default is REQUIRED)
-
-    @property
-    def has_beta(self) -> bool:
-        """Whether beta is a hyperparameter of the loss."""
-        return "beta" in self.hyperparameters
-
-    @property
-    def trims(self) -> bool:
-        """Whether the loss leaves out a fraction of the rows of each label."""
-        return "trim" in self.told
-
-    @property
-    def compared_betas(self) -> tuple[float, ...]:
-        """The values of beta in comparisons of losses; (inf,) for a loss without beta."""
-        return self.betas or (self.hyperparameters.get("beta", math.inf),)
-
-    @property
-    def core(self) -> NamedLoss:
-        """The base loss of a variant: the wrapped loss, the first term of a sum, or the loss of the first epochs."""
-        inner = self.begin or next(iter(self.of), None)
-        return self if inner is None else inner.core

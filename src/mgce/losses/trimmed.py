@@ -13,7 +13,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import cpu, dispatch
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
-from mgce.losses.modules import CE, MGCE, NEAR_MAE
+from mgce.losses.modules import CE, MGCE
 from mgce.losses.protocol import weight_of
 from mgce.losses.records import NamedLoss
 from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_input, divisor, ignored_of_unreduced
@@ -317,16 +317,14 @@ class TrimmedLoss(Wrapper):
         return f"trim={trim}, {sizes}{self.recent.said_left_out()}"
 
 
-def _trimmed(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
+def _trimmed(loss: NamedLoss) -> NamedLoss:
     """Describe the trimmed variant of a named loss."""
     formula = (
         f"{loss.name.upper()}; 0 where it is above the quantile $1 - \\text{{trim}}$ of the last `window` losses of "
         "rows of the same label (of the losses in the batch, if these are more than `window`)"
     )
     source = "a variant of ours, as Shen, Sanghavi 2019 do once an epoch"
-    return NamedLoss(
-        f"{loss.name}+trim", TrimmedLoss, formula, of=(loss,), betas=betas, source=source, recommended=True
-    )
+    return NamedLoss(f"{loss.name}+trim", TrimmedLoss, formula, of=(loss,), source=source, recommended=True)
 
 
-NAMED = (_trimmed(MGCE, betas=(NEAR_MAE,)), _trimmed(CE))
+NAMED = (_trimmed(MGCE), _trimmed(CE))

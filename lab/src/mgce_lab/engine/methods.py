@@ -13,11 +13,33 @@ from torch import Tensor
 from mgce._validation import check_choice, expected, nearest
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
+from mgce.numerics.root import DEFAULT_BETA
 from mgce_lab.losses import DATA, LOSSES, preset
 from mgce_lab.training.member_losses import MemberLoss
 
-(GCE_BETA,) = LOSSES["gce"].compared_betas
-TRIMMED = tuple(name for name, loss in LOSSES.items() if loss.trims)
+NEAR_MAE = 1.05  # beta in comparisons of what should be near the minimax MAE, as variants that give up rows should
+# The betas at which losses are compared, if not at their default. MGCE: at the minimax MAE, near it, at the paper's
+# default, and beyond.
+_BETAS = {
+    "mgce": (1.0, NEAR_MAE, DEFAULT_BETA, 2.0),
+    "mgce+scale": (NEAR_MAE, DEFAULT_BETA),
+    **dict.fromkeys(("mgce+cap", "mgce+trim", "mgce+trunc"), (NEAR_MAE,)),
+}
+# The loss of the first epochs. A loss with a cap needs one: it has no gradient for rows whose label has a small
+# probability, as all labels have at the start of training.
+_BEGIN = {"mgce+cap": "mgce", "mgce+trunc": "mgce", "ce+trunc": "ce"}
+# Of data for which none is published. At a scale of 4 the MGCE of a row, at beta = 1.4, ends when its class leads by
+# 0.35, as is soon learnt.
+_SCALE = {"scale": 4.0}
+
+
+def compared_betas(name: str) -> tuple[float, ...]:
+    """Return the values of beta in comparisons of a loss; (inf,) for a loss without beta."""
+    return _BETAS.get(name, (LOSSES[name].hyperparameters.get("beta", math.inf),))
+
+
+(GCE_BETA,) = compared_betas("gce")
+TRIMMED = tuple(name for name, loss in LOSSES.items() if "trim" in loss.told)
 # The paper's methods, as `at_betas` reads them. Its MAE is the convex minimax one, MGCE at beta = 1; `mae` is that of
 # softmax. Of the others, validation chooses the beta of those that have one.
 MINIMAX_MAE = "mgce@1"
@@ -26,7 +48,7 @@ PAPER = (*CHOOSING, "ce", MINIMAX_MAE)
 KNOWN = tuple(dict.fromkeys((*PAPER, *LOSSES)))
 # These a network learns only after so many epochs by the loss without a cap, of the 30 to 200 that the protocols have,
 # unless a run says otherwise.
-CAPPED, CAPPED_FROM = tuple(name for name, loss in LOSSES.items() if loss.begin), 3
+CAPPED, CAPPED_FROM = tuple(name for name in LOSSES if name in _BEGIN), 3
 
 PublishedFor = tuple[str, str | None, float | None]  # data set, kind and rate of the noise
 
@@ -60,7 +82,7 @@ class Method:
     @property
     def untrimmed(self) -> Method:
         """The loss inside a trimmed loss; for other losses the loss itself."""
-        return Method(LOSSES[self.name].of[0].name, self.beta) if LOSSES[self.name].trims else self
+        return Method(LOSSES[self.name].of[0].name, self.beta) if self.name in TRIMMED else self
 
     def hyperparameters(
         self, data: str, noise_type: str | None = None, noise_rate: float | None = None
@@ -76,7 +98,7 @@ class Method:
             noise_rate: as for :func:`mgce.losses.presets.preset`.
         """
         published = preset(self.name, data if data in DATA else "cifar10", noise_type, noise_rate)
-        options = {**LOSSES[self.name].compared, **published}
+        options = {**(_SCALE if self.name.endswith("+scale") else {}), **published}
         options.pop("beta", None)  # GCE's, which is `self.beta`
         return options
 
@@ -125,9 +147,9 @@ def at_betas(method: str, candidates: tuple[float, ...]) -> list[Method]:
     name, fixed, beta = method.partition("@")
     if not fixed:
         check_choice("methods", name, KNOWN)
-        return [Method(name, beta) for beta in (candidates if name in CHOOSING else LOSSES[name].compared_betas[-1:])]
+        return [Method(name, beta) for beta in (candidates if name in CHOOSING else compared_betas(name)[-1:])]
     try:
-        if not (name in LOSSES and LOSSES[name].has_beta and float(beta) >= 1):
+        if not (name in LOSSES and "beta" in LOSSES[name].hyperparameters and float(beta) >= 1):
             raise ValueError
     except ValueError:
         what = "names of losses, or NAME@BETA of one that has a beta, from 1 to inf, as in mgce@1"
@@ -150,8 +172,7 @@ def stages(losses: Sequence[MemberLoss], cap_from: int = CAPPED_FROM) -> dict[in
         >>> [[loss.family for loss in losses] for losses in stages([MemberLoss("mgce+cap", 1.4)]).values()]
         [['mgce'], ['mgce+cap']]
     """
-    first = [LOSSES[loss.family].begin for loss in losses]
-    begin = [MemberLoss(one.name, loss.beta) if one else loss for one, loss in zip(first, losses, strict=True)]
+    begin = [MemberLoss(_BEGIN[one.family], one.beta) if one.family in _BEGIN else one for one in losses]
     return {0: begin, cap_from: list(losses)} if begin != list(losses) else {0: begin}
 
 
@@ -162,7 +183,10 @@ def is_mgce(label: str) -> bool:
         >>> [is_mgce(label) for label in ("mgce 1.05, trim 0.2", "mgce+nce 1.4", "ce+trim")]
         [True, True, False]
     """
-    return LOSSES[re.split("[ ,]", label)[0]].core.name == "mgce"
+    loss = LOSSES[_BEGIN.get(name := re.split("[ ,]", label)[0], name)]
+    while loss.of:
+        loss = loss.of[0]
+    return loss.name == "mgce"
 
 
-METHODS = tuple(Method(name, beta) for name, loss in LOSSES.items() for beta in loss.compared_betas)
+METHODS = tuple(Method(name, beta) for name in LOSSES for beta in compared_betas(name))

@@ -13,7 +13,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.link.probs import normalized_logits
 from mgce.losses.functional import mgce_loss
-from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE, MinimaxLink
+from mgce.losses.modules import GCE, MinimaxLink
 from mgce.losses.records import NamedLoss, Number
 from mgce.losses.scored import Wanted
 from mgce.losses.scored_module import ScoredLoss, by_scores
@@ -81,14 +81,11 @@ CappedMGCELoss = by_scores(
         1,
     ),
 )
-# All begin by the loss without a cap, and are compared near MAE, since they give up rows.
 MGCE_CAP = NamedLoss(
     "mgce+cap",
     CappedMGCELoss,
     r"$\min(\beta, -f_y - \varphi_\beta(f))$",
     fixed={"threshold": 0.0},
-    begin=MGCE,
-    betas=(NEAR_MAE,),
     bounded=True,
     claims=GCE.claims,
 )
@@ -99,8 +96,6 @@ MGCE_TRUNC = NamedLoss(
     CappedMGCELoss,
     r"$\beta (1 - \max(h_y, t)^{1/\beta})$, h the minimax probabilities, `threshold` = t",
     changed=_HALF,
-    begin=MGCE,
-    betas=(NEAR_MAE,),
     bounded=True,
     claims={"bounded": "if t > 0 or beta < inf"},
     source=_AS,
@@ -111,7 +106,6 @@ CE_TRUNC = NamedLoss(
     r"$-\log \max(p_y, t)$, `threshold` = t",
     fixed={"beta": math.inf},
     changed=_HALF,
-    begin=CE,
     bounded=True,
     claims={"bounded": "if t > 0"},
     source=_AS,

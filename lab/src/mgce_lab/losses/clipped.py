@@ -8,12 +8,11 @@ from torch import Tensor, nn
 from mgce import _validation
 from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.base import python_number
-from mgce.losses.modules import CE, GCE, MGCE, NEAR_MAE
+from mgce.losses.modules import CE, GCE, MGCE
 from mgce.losses.protocol import both_probs, dim_of, link_of
 from mgce.losses.records import NamedLoss, Presets
 from mgce.losses.temperature import LogitScale
 from mgce.losses.wrapping import Wrapper, in_float32
-from mgce.numerics.root import DEFAULT_BETA
 
 # Rows of squared length s, in units of the one to clip to, are clipped by s^(-1/2) up to this: its second derivative,
 # s^(-5/2), is a normal number of float32 still, and NaN, -inf and squares beyond the type are not up to this.
@@ -155,16 +154,13 @@ _IF = {"symmetric": r"if beta = 1 and $\delta \ge k$"}
 MGCE_LOGITCLIP = NamedLoss("mgce+logitclip", LogitClip, f"MGCE of {_CLIPPED}", of=(MGCE,), bounded=True, claims=_IF)
 
 
-def _scaled(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
+def _scaled(loss: NamedLoss) -> NamedLoss:
     """Describe the variant of a named loss with scaled logits; its properties are those of the named loss."""
     return NamedLoss(
         f"{loss.name}+scale",
         LogitScale,
         f"{loss.name.upper()} of $s f$, `scale` = s",
         of=(loss,),
-        betas=betas,
-        # At a scale of 4 the MGCE of a row, at beta = 1.4, ends when its class leads by 0.35, as is soon learnt.
-        compared={"scale": 4.0},
         bounded=loss.bounded,
         symmetric=loss.symmetric,
         convex=loss.convex,
@@ -172,7 +168,4 @@ def _scaled(loss: NamedLoss, betas: tuple[float, ...] = ()) -> NamedLoss:
     )
 
 
-NAMED = (
-    *(CE_LOGITCLIP, MGCE_LOGITCLIP, _scaled(CE), _scaled(GCE)),
-    _scaled(MGCE, betas=(NEAR_MAE, DEFAULT_BETA)),
-)
+NAMED = (CE_LOGITCLIP, MGCE_LOGITCLIP, _scaled(CE), _scaled(GCE), _scaled(MGCE))

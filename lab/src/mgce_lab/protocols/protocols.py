@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from mgce._validation import check_choice, check_count, expected, nearest
-from mgce.losses.modules import NEAR_MAE
-from mgce_lab.engine.methods import GCE_BETA, METHODS, TRIMMED, Method
+from mgce_lab.engine.methods import GCE_BETA, METHODS, NEAR_MAE, TRIMMED, Method
 from mgce_lab.engine.specification import Specification
 from mgce_lab.losses import LOSSES
 from mgce_lab.protocols.images import LossRun

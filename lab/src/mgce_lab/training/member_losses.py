@@ -40,12 +40,12 @@ class MemberLoss:
     def __post_init__(self) -> None:
         check_choice("family", self.family, tuple(LOSSES))
         check_beta(self.beta)
-        if not LOSSES[self.family].has_beta and self.beta != math.inf:
+        if "beta" not in LOSSES[self.family].hyperparameters and self.beta != math.inf:
             raise ValueError(expected("beta", f"inf, as {self.family!r} has no beta", self.beta))
 
     def module(self, reduction: str = "mean") -> nn.Module:
         """Construct the loss module; its `link` turns logits into the probabilities to predict with."""
-        beta: dict[str, Any] = {"beta": self.beta} if LOSSES[self.family].has_beta else {}
+        beta: dict[str, Any] = {"beta": self.beta} if "beta" in LOSSES[self.family].hyperparameters else {}
         return robust_loss(self.family, reduction=reduction, **beta, **self.options)
 
     def link(self) -> nn.Module:
