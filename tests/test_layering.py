@@ -155,7 +155,7 @@ ROOMS = {
         "commands demo",
     ),
     "mgce_lab": (
-        "data losses training",
+        "data losses seeds training",
         "images",
         "engine",
         "compare paper protocols",

@@ -1,15 +1,7 @@
-import torch
-
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 
 
 def test_every_purpose_and_key_has_a_seed_of_its_own():
     keys = [(seed, purpose, *key) for seed in range(5) for purpose in ("noise", "split") for key in ((), (0,), (1, 2))]
     assert len({derived_seed(*key) for key in keys}) == len(keys)
     assert all(0 <= derived_seed(*key) < 2**32 for key in keys)
-
-
-def test_generators_are_those_of_the_seeds():
-    first, second = derived_generator(0, "noise"), derived_generator(0, "noise")
-    assert torch.equal(torch.rand(3, generator=first), torch.rand(3, generator=second))
-    assert first.initial_seed() == derived_seed(0, "noise")

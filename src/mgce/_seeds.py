@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import torch
 
 
 def derived_seed(seed: int, purpose: str, *key: int) -> int:
@@ -20,8 +19,3 @@ def derived_seed(seed: int, purpose: str, *key: int) -> int:
     """
     entropy = np.random.SeedSequence([seed, *purpose.encode(), *key])
     return int(entropy.generate_state(1, np.uint32)[0])
-
-
-def derived_generator(seed: int, purpose: str, *key: int) -> torch.Generator:
-    """Return a generator on the CPU with the seed that :func:`derived_seed` returns for the same arguments."""
-    return torch.Generator().manual_seed(derived_seed(seed, purpose, *key))

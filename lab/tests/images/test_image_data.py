@@ -7,7 +7,6 @@ import torch
 from images.tiny_images import tiny_images
 from torch.nn import functional as F
 
-from mgce._seeds import derived_generator
 from mgce.desk.files.images import ImageFiles
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images import image_data
@@ -23,6 +22,7 @@ from mgce_lab.images.image_data import (
     training_batches,
 )
 from mgce_lab.images.image_settings import ImageSettings
+from mgce_lab.seeds import derived_generator
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from lightning.pytorch import Trainer
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from mgce import MGCELoss, functional, robust_loss
-from mgce._seeds import derived_generator
 from mgce.desk.files.images import ImageFiles
 from mgce.metrics.evaluation import evaluate
 from mgce.noise import symmetric
@@ -33,6 +32,7 @@ from mgce_lab.images.image_data import pixel_mean, training_batches
 from mgce_lab.images.lightning import Machine, train_images
 from mgce_lab.images.resnet import ResNet
 from mgce_lab.paper.image_settings import PAPER
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.member_losses import MemberLoss
 
 # PyTorch warns of what Lightning calls.

@@ -31,11 +31,11 @@ from mgce.functional import forward_corrected_logits, gce_loss
 from mgce.labels.choosing import most_predicted
 from mgce.labels.mixture import fitted_transition, right_class
 from mgce.labels.out_of_fold import folds_of, out_of_fold
+from mgce.losses.learned_forward import LEARNING
 
 # From a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have length 1.
 L2S = tuple(float(l2) for l2 in np.geomspace(4e-4, 1e-6, 8).round(9))
-# GCE at 1.2 forgets the rows that it cannot fit. Through a noise matrix the loss may be nearer to cross-entropy.
-ROBUST_BETA, FORWARD_BETA = 1.2, 3.0
+ROBUST_BETA = 1.2  # GCE at it forgets the rows that it cannot fit
 WEAKER = 4  # corrected labels need less of a penalty: 1, 2 and 4 differ by .2 points
 # Noise matrices from the head before. On asymmetric noise the first two gain 2.8 and .2 points, the next two .2 in all.
 ROUNDS = 3
@@ -146,7 +146,7 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
 
     def forward(noise: FloatArray) -> Callable[[IntArray], Callable[[Tensor], Tensor]]:
         transition = torch.from_numpy(noise.astype(np.float32))
-        loss = gce(labels, FORWARD_BETA)
+        loss = gce(labels, LEARNING.beta)
         return lambda part: lambda logits: loss(part)(forward_corrected_logits(logits, transition))
 
     l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros(), L2S)

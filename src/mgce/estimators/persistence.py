@@ -55,7 +55,6 @@ NAMES = {
     for module, names in CLASSES.items()
     for name in names.split()
 }
-STATE_LENGTH = 624  # words of a Mersenne Twister, and the largest position in them
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -264,9 +263,9 @@ def _of_numpy(name: str) -> Any:
 
 def _random_state(parts: Any) -> np.random.RandomState:
     state, has_gauss, cached = parts
-    if not 0 <= state["pos"] <= STATE_LENGTH:  # NumPy reads there unchecked
-        raise ValueError(f"a generator of random numbers at position {state['pos']}")
     made = np.random.RandomState(0)
+    if not 0 <= state["pos"] <= len(made.get_state()[1]):  # NumPy reads there unchecked
+        raise ValueError(f"a generator of random numbers at position {state['pos']}")
     made.set_state(("MT19937", state["key"], state["pos"], has_gauss, cached))
     return made
 

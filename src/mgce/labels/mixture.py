@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 # Each class counts this many rows besides its own, with all wrong labels equally probable. They keep a rare class from
 # a noise matrix of two or three chance labels.
 PRIOR_ROWS = 2
-# Of the rows of a class with its own label or that of one other class, the other gets at most this share. Beyond one
-# half the two classes can be exchanged, and nothing in the labels says so.
-MOST_TO_ONE = 0.5
 STEPS = 50  # after 20 steps no entry changes by more than .01 on features of CIFAR-10
 
 
@@ -70,7 +67,7 @@ def even_noise(k: int, share: float) -> NDArray[np.float64]:
 
 
 def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the noise matrix of counts (k, k) with `PRIOR_ROWS` rows of even noise added, limited by `MOST_TO_ONE`."""
+    """Return the noise matrix of counts (k, k) with `PRIOR_ROWS` rows of even noise added; no other label leads a row."""
     k, n = len(counts), counts.sum()
     share = min(max(1 - np.trace(counts) / n, 1 / n), 1 - 1 / k)  # no label is certain to be right
     smoothed = counts + PRIOR_ROWS * even_noise(k, share)
@@ -78,7 +75,7 @@ def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     for own, row in enumerate(noise):
         others = np.where(np.arange(k) == own, -1.0, row)
         other = int(others.argmax())
-        both = row[own] + row[other]
-        if row[other] > MOST_TO_ONE * both:
-            row[own], row[other] = (1 - MOST_TO_ONE) * both, MOST_TO_ONE * both
+        half = (row[own] + row[other]) / 2
+        if row[other] > half:  # beyond, the two classes could be exchanged, and nothing in the labels says so
+            row[own] = row[other] = half
     return noise

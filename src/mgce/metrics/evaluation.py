@@ -27,7 +27,6 @@ from mgce.metrics.calibration import (
     static_calibration_error,
 )
 
-N_BINS = 15  # as many as Guo et al. (ICML 2017) have, and most papers since
 FloatArray = NDArray[np.float64]
 
 
@@ -59,8 +58,8 @@ def measure(logits: Tensor, target: Tensor, outputs: Mapping[str, Tensor]) -> di
     order, place = rank_classes(logits, target)
     result = {"accuracy": float((place == 0).double().mean())}
     for name, probs in outputs.items():
-        result[f"ece_{name}"] = float(expected_calibration_error(probs.gather(-1, order), place, N_BINS))
-        result[f"sce_{name}"] = float(static_calibration_error(probs, target, N_BINS))
+        result[f"ece_{name}"] = float(expected_calibration_error(probs.gather(-1, order), place))
+        result[f"sce_{name}"] = float(static_calibration_error(probs, target))
     return result
 
 
@@ -100,7 +99,7 @@ def evaluate(
     outputs = both_outputs(logits, beta, MinimaxLink(beta=beta) if link is None else link)
     order, place = rank_classes(logits, target)
     curves = {
-        f"reliability_{name}": _plain(reliability_curve(probs.gather(-1, order), place, N_BINS))
+        f"reliability_{name}": _plain(reliability_curve(probs.gather(-1, order), place))
         for name, probs in outputs.items()
     }
     return {**measure(logits, target, outputs), **curves}

@@ -14,7 +14,7 @@ from torch import Tensor
 from mgce import noise
 from mgce._arrays import IntArray
 from mgce._row_order import content_order
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_device, check_fraction, expected
 from mgce.desk.columns.copies import copies
 from mgce.desk.files import Table, preprocessor
@@ -22,6 +22,7 @@ from mgce.labels.out_of_fold import stratified_split
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce_lab.engine.methods import PAPER, TRIMMED, Method, at_betas, stages
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.ensemble import fit_ensemble, stack_groups
 from mgce_lab.training.settings import TrainingSettings
 

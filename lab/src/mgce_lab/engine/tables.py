@@ -13,13 +13,14 @@ from torch import Tensor
 
 from mgce import noise
 from mgce._arrays import IntArray
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
 from mgce.desk.files import Table, preprocessor
 from mgce.labels.out_of_fold import stratified_split
 from mgce_lab.data import NAMES, load
 from mgce_lab.engine.place import Place
 from mgce_lab.losses import LOSSES
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.ensemble import EnsembleFit, fit_ensemble, stack_groups
 from mgce_lab.training.member_losses import MemberLoss
 from mgce_lab.training.settings import TrainingSettings

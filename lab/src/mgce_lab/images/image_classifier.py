@@ -20,7 +20,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from mgce._files import replacing
 from mgce._limits import check_zip
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce._validation import expected
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import both_outputs, rank_classes
@@ -28,6 +28,7 @@ from mgce_lab.images.convnet import CONVNETS, ConvNet, initialize_uniformly
 from mgce_lab.images.image_data import Preprocessing
 from mgce_lab.images.image_settings import ImageSettings
 from mgce_lab.images.resnet import ResNet
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.member_losses import MemberLoss
 
 FORMER = {"delta": "inverse_norm", "n_classes": "num_classes"}  # options of losses as earlier checkpoints call them

@@ -14,12 +14,13 @@ from torch.nn import functional as F
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from mgce import noise
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce._validation import expected
 from mgce.desk.files.images import ImageFiles
 from mgce.labels.out_of_fold import stratified_split
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.images.image_settings import ImageSettings
+from mgce_lab.seeds import derived_generator
 
 # Images in files that the mean of each pixel is taken over. The standard deviation of a pixel in [0, 1] is at most 1/2,
 # so the standard error of its mean is at most 0.5 / sqrt(10,000) = 0.005, about one step of 8-bit colour.

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from mgce._arrays import IntArray
 from mgce._limits import check_zip
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce._text import printable
 from mgce._validation import expected
 from mgce.loop.keeper import ModelKeeper
@@ -25,6 +25,7 @@ from mgce_lab.images.convnet import ConvNet
 from mgce_lab.images.image_data import Preprocessing, standardizing
 from mgce_lab.images.image_settings import ImageSettings
 from mgce_lab.images.square_images import Pixels, as_pixels, squared, with_channels
+from mgce_lab.seeds import derived_generator
 
 FORMAT = 1  # of the file
 ARCHITECTURE = "convnet2"

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mgce import noise
 from mgce._files import plain
-from mgce._seeds import derived_generator
 from mgce._validation import check_choice, check_count, check_fraction, expected
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
@@ -23,6 +22,7 @@ from mgce_lab.engine.records import keep_logits, rounded
 from mgce_lab.engine.specification import document
 from mgce_lab.engine.store import run_name
 from mgce_lab.losses import LOSSES
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.member_losses import MemberLoss
 
 # The classes that asymmetric noise confuses. Of CIFAR-100 each class becomes the next of its superclass.

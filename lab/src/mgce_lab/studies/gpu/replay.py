@@ -27,7 +27,7 @@ import torch
 from torch import Tensor, nn
 
 from mgce._machine import describe
-from mgce._seeds import derived_generator, derived_seed
+from mgce._seeds import derived_seed
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.data.sources import DataSource
 from mgce_lab.engine.place import Place
@@ -39,6 +39,7 @@ from mgce_lab.images.image_settings import ImageSettings
 from mgce_lab.images.lightning import ImageFit
 from mgce_lab.paper.image_settings import PAPER
 from mgce_lab.paper.images import ImageRun
+from mgce_lab.seeds import derived_generator
 from mgce_lab.training.member_losses import MemberLoss
 
 # Calls of a kind before one is recorded: in the first the optimizer makes its memory, and cuDNN chooses its algorithms.
