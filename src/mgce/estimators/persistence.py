@@ -264,7 +264,7 @@ def _of_numpy(name: str) -> Any:
 def _random_state(parts: Any) -> np.random.RandomState:
     state, has_gauss, cached = parts
     made = np.random.RandomState(0)
-    if not 0 <= state["pos"] <= len(made.get_state()[1]):  # NumPy reads there unchecked
+    if not 0 <= state["pos"] <= len(made.get_state(legacy=False)["state"]["key"]):  # NumPy reads there unchecked
         raise ValueError(f"a generator of random numbers at position {state['pos']}")
     made.set_state(("MT19937", state["key"], state["pos"], has_gauss, cached))
     return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class WithBeta(nn.Module):
 OF_LOSSES_INSIDE = frozenset(("beta", "dim", "ignore_index", "label_smoothing", "reduction", "weight"))
 
 
-class Criterion(nn.Module):
+class Criterion(nn.Module, ABC):
     """The base class of all losses of this package: it declares `link`, `parts`, `both_probs` and `set_reduction`."""
 
     inside: frozenset[str] = frozenset()  # the arguments that only losses inside have
@@ -52,9 +53,9 @@ class Criterion(nn.Module):
         nn.Module.__setattr__(self, name, value)
 
     @property
+    @abstractmethod
     def link(self) -> nn.Module:
         """The module that turns logits into probabilities."""
-        raise NotImplementedError
 
     def parts(self) -> tuple[nn.Module, ...]:
         """Return the inner losses, of a wrapper or a sum, that contribute to the value of this loss."""
@@ -69,8 +70,8 @@ class Criterion(nn.Module):
         return probs, probs
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction of this loss and of the losses inside it."""
-        raise NotImplementedError
+        """Set the reduction to "none", "mean" or "sum"."""
+        self.reduction = reduction
 
     def softmax_terms(self) -> SoftmaxTerms | None:
         """Return the numbers of this loss if it depends on a row only by the softmax probability of the label."""
@@ -106,9 +107,10 @@ class Loss(_WeightedLoss, Criterion):
         self.label_smoothing = python_number(label_smoothing)
         self.dim = python_number(dim)
 
-    def set_reduction(self, reduction: str) -> None:
-        """Set the reduction to "none", "mean" or "sum"."""
-        self.reduction = reduction
+    @property
+    def _options(self) -> tuple[Tensor | None, int, str, float]:
+        """The arguments of cross-entropy but `dim`, in the order of loss functions."""
+        return self.weight, self.ignore_index, self.reduction, self.label_smoothing
 
     def hyperparameters(self) -> dict[str, Any]:
         """Return the arguments that this loss has and cross-entropy does not have, by name."""

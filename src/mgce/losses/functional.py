@@ -180,9 +180,7 @@ def gce_loss(  # noqa: D417 - the others are described where they are composed
         rows = input.movedim(dim, -1).shape[:-1]
         beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype)
         beta = beta.unsqueeze(dim) if wanted.keepdim else beta
-        finite = ~(beta >= root.LARGEST_BETA)
-        b = torch.where(finite, beta, 1)
-        scores = torch.where(finite, b * expm1(log_probs / b), log_probs)
+        scores = _of_logs(log_probs, beta)
     else:
         scores = beta * expm1(log_probs / beta)
     return wanted.loss(scores, target, weight, options).to(dtype)
@@ -250,11 +248,16 @@ def _alpha_scores(probs: Tensor, beta: Tensor) -> Tensor:
     """
     on = probs > 0
     log_probs = torch.where(on, probs, 1).log()
-    finite = ~(beta >= root.LARGEST_BETA)
-    b = torch.where(finite, beta, 1)
-    inside = torch.where(finite, b * expm1(log_probs / b), log_probs)
+    inside = _of_logs(log_probs, beta)
     infinite = beta == torch.inf
     b = torch.where(infinite, 1, beta)
     rest = torch.where(on, 1, probs)
     outside = torch.where(infinite, torch.where(infinite, rest, 1).log(), b * (rest ** (1 / b) - 1))
     return torch.where(on, inside, outside)
+
+
+def _of_logs(log_probs: Tensor, beta: Tensor) -> Tensor:
+    """Return `beta (h^(1/beta) - 1)` for log h; log h itself where beta counts as infinite."""
+    finite = ~(beta >= root.LARGEST_BETA)
+    b = torch.where(finite, beta, 1)
+    return torch.where(finite, b * expm1(log_probs / b), log_probs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, distributed, nn
@@ -73,6 +74,7 @@ class IndexedLoss(Wrapper, Remembering):
             divide = torch.where(rows.any(), divide, 1)
         return (total / divide).to(losses.dtype)
 
+    @abstractmethod
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | None]:
         """Compute the losses (n,) of a step of training, remember its rows, and weight each row if need be.
 
@@ -85,7 +87,6 @@ class IndexedLoss(Wrapper, Remembering):
         Returns:
             The losses, and the weights by whose sum a mean is divided; None for class weights or the number of rows.
         """
-        raise NotImplementedError
 
     def _learnt(self, index: Tensor, probs: Tensor, *values: Tensor) -> tuple[Tensor, ...]:
         """Return the indices and values of rows with finite probabilities (n, k); count the other rows."""
@@ -108,10 +109,6 @@ class IndexedLoss(Wrapper, Remembering):
                 what = f"in [0, {self.num_rows}), as num_rows={self.num_rows}"
                 raise ValueError(expected("index", what, low if low < 0 else high))
         return index.long().to(input.device)
-
-    def set_reduction(self, reduction: str) -> None:
-        """Set the reduction; the inner loss keeps `"none"`."""
-        self.reduction = reduction
 
     def extra_repr(self) -> str:
         """Return for `repr` the sizes, and the number of rows that were left out, if there are any."""

@@ -127,17 +127,7 @@ class MGCELoss(RobustLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
-        return functional.mgce_loss(
-            input,
-            target,
-            self.weight,
-            self.ignore_index,
-            self.reduction,
-            self.label_smoothing,
-            beta=self.beta,
-            backend=self.backend,
-            dim=self.dim,
-        )
+        return functional.mgce_loss(input, target, *self._options, beta=self.beta, backend=self.backend, dim=self.dim)
 
     @property
     def link(self) -> MinimaxLink:
@@ -280,8 +270,7 @@ class GCELoss(RobustLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
-        options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-        return functional.gce_loss(input, target, *options, beta=self.beta, dim=self.dim)
+        return functional.gce_loss(input, target, *self._options, beta=self.beta, dim=self.dim)
 
     def softmax_terms(self) -> SoftmaxTerms | None:
         """Return the numbers of this loss; None if beta is not one number."""

@@ -126,7 +126,7 @@ class NamedLoss:
         inside = {name: given[name] for name in SHARED if name in given}
         if "reduction" in self._parameters:  # it needs the loss of each row, and reduces them itself
             words = {name: inside.pop(name) for name in ("size_average", "reduce", "reduction") if name in inside}
-            own["reduction"], inside["reduction"] = Loss(**words).reduction, "none"
+            own["reduction"], inside["reduction"] = nn.CrossEntropyLoss(**words).reduction, "none"
         losses = [
             part(**inside, **{name: given[name] for name in part.hyperparameters if name in given}) for part in self.of
         ]

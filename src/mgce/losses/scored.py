@@ -67,10 +67,7 @@ def nll_of_labels(scores: Tensor, target: Tensor, weight: Tensor | None, options
     weight = None if weight is None else weight.to(scores.dtype)
     counts = row_weights(target, weight, options.ignore_index)
     costs = -scores if weight is None else -scores * counts
-    rows = torch.where(target != options.ignore_index, costs, 0)
-    if options.reduction == "none":
-        return rows
-    return rows.sum() if options.reduction == "sum" else rows.sum() / counts.sum()
+    return _reduced(torch.where(target != options.ignore_index, costs, 0), options.reduction, counts.sum())
 
 
 def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -90,12 +87,8 @@ def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options:
     k = scores.shape[dim]
     kept = target != options.ignore_index
     rows = -(scores if weight is None else scores * _along(weight, scores)).sum(dim) / k
-    rows = torch.where(kept.reshape(rows.shape), rows, 0)
-    if options.reduction == "none":
-        return rows
-    if options.reduction == "sum":
-        return rows.sum()
-    return rows.sum() / row_weights(target, weight, options.ignore_index).sum()
+    counts = row_weights(target, weight, options.ignore_index)
+    return _reduced(torch.where(kept.reshape(rows.shape), rows, 0), options.reduction, counts.sum())
 
 
 def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:
@@ -107,10 +100,14 @@ def _soft_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: Lo
         q = q * _along(weight, scores)
     # A masked class that the target gives nothing adds nothing; cross_entropy has 0 * inf = NaN here.
     scores = torch.where((q == 0) & (scores == -torch.inf), 0, scores)
-    rows = -(q * scores).sum(class_dim(scores))
-    if options.reduction == "none":
+    return _reduced(-(q * scores).sum(class_dim(scores)), options.reduction, scores.numel() / k)
+
+
+def _reduced(rows: Tensor, reduction: str, divisor: Tensor | float) -> Tensor:
+    """Return the losses of rows, their sum, or for a mean the sum divided by `divisor`."""
+    if reduction == "none":
         return rows
-    return rows.sum() if options.reduction == "sum" else rows.sum() / (scores.numel() / k)
+    return rows.sum() if reduction == "sum" else rows.sum() / divisor
 
 
 def _along(weight: Tensor, scores: Tensor) -> Tensor:

@@ -54,8 +54,7 @@ class ScoredLoss(Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against class indices or class probabilities."""
-        options = (self.weight, self.ignore_index, self.reduction, self.label_smoothing)
-        return self.function(input, target, *options, dim=self.dim, **self.hyperparameters())
+        return self.function(input, target, *self._options, dim=self.dim, **self.hyperparameters())
 
     @property
     def link(self) -> nn.Module:

@@ -305,10 +305,6 @@ class TrimmedLoss(Wrapper):
                 expected("num_classes", f"{num_classes}, the number of classes of `input`", self.recent.labels)
             )
 
-    def set_reduction(self, reduction: str) -> None:
-        """Set the reduction; the loss inside keeps `"none"`."""
-        self.reduction = reduction
-
     def extra_repr(self) -> str:
         """Return the hyperparameters for `repr`."""
         shares = sorted(set(self.recent.trim))

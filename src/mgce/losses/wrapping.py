@@ -51,8 +51,11 @@ class Wrapper(Criterion):
         return both_probs(self.loss, logits)
 
     def set_reduction(self, reduction: str) -> None:
-        """Set the reduction of the inner loss."""
-        set_reduction(self.loss, reduction)
+        """Set the reduction of the inner loss, or that of this loss if it reduces the losses itself."""
+        if "reduction" in self.inside:
+            set_reduction(self.loss, reduction)
+        else:
+            super().set_reduction(reduction)
 
 
 def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor) -> Tensor:
