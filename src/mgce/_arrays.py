@@ -104,3 +104,10 @@ def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
         kinds = ", ".join(sorted({type(label).__name__ for label in y}))
         raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
     return classes, index
+
+
+def taken(rows: Any, places: IntArray) -> Any:
+    """Return some rows of a frame, an array, a sparse matrix or a list, in the order of their places."""
+    if hasattr(rows, "iloc"):
+        return rows.iloc[places]
+    return rows[places] if hasattr(rows, "shape") else [rows[place] for place in places]

@@ -51,11 +51,16 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     intercept_: Any
 
     _sparse: ClassVar[bool] = False  # whether X may be sparse (CSR)
+    _of_training: ClassVar[tuple[str, ...]] = ()  # attributes that say something of single training rows
     _finite: ClassVar[bool | str] = True  # scikit-learn's `ensure_all_finite`: "allow-nan" where NaN is a missing value
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[np.floating[Any]]:
         """Return the margins f (logits), shape (n, k), of n validated rows in float64, float32 or sparse CSR."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a file or a copy holds: a model that is shared should not reveal training rows."""
+        return {name: value for name, value in super().__getstate__().items() if name not in self._of_training}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

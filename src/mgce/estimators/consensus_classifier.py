@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mgce._arrays import FloatArray, IntArray
+from mgce._arrays import FloatArray, IntArray, taken
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected
 from mgce.estimators.base import check_single
@@ -85,11 +85,11 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(expected("y", f"of {X.shape[0]} rows, one for each row of X", len(matrix)))
         by_content = X.astype(str).to_numpy(dtype=object) if hasattr(X, "iloc") else X
         order = content_order(matrix, by_content)
-        rows, annotations = _taken(X, order), Annotations.of(matrix[order], len(self.classes_))
+        rows, annotations = taken(X, order), Annotations.of(matrix[order], len(self.classes_))
         labelled = np.unique(annotations.row)
         if len(labelled) < self.cv:
             raise ValueError(expected("y", f"labels of at least {self.cv} rows, one for each fold", len(labelled)))
-        only, own = annotations.only(labelled), _taken(rows, labelled)
+        only, own = annotations.only(labelled), taken(rows, labelled)
         self._model = self._made(own, check_random_state(self.random_state))
         votes = only.votes()
         targets = votes / votes.sum(1, keepdims=True)
@@ -98,7 +98,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             targets = annotator_model(only, oof).probs
         self._model.fit(targets)
         predict = self._model.predict_proba
-        probs = completed(oof, labelled, len(matrix), lambda others: predict(_taken(rows, others)))
+        probs = completed(oof, labelled, len(matrix), lambda others: predict(taken(rows, others)))
         self.consensus_ = consensus_of(annotator_model(annotations, probs), order, matrix, names, self.classes_)
         self.oof_proba_ = np.empty_like(probs)
         self.oof_proba_[order] = probs
@@ -137,7 +137,7 @@ class _ByFolds:
         """Return probabilities of each row by a classifier that was not fitted to its target."""
 
         def predicted(others: IntArray, own: IntArray) -> FloatArray:
-            return self._predicted(self._fitted(targets, others), _taken(self._rows, own))
+            return self._predicted(self._fitted(targets, others), taken(self._rows, own))
 
         return out_of_fold(predicted, folds_of(self._fold), (len(targets), targets.shape[1]))
 
@@ -155,13 +155,9 @@ class _ByFolds:
         model = clone(self._estimator)
         if hasattr(model, "steps"):  # a pipeline hands weights to the step that is named
             weight = {f"{model.steps[-1][0]}__sample_weight": weight["sample_weight"]}
-        return model.fit(_taken(self._rows, rows[place]), label, **weight)
+        return model.fit(taken(self._rows, rows[place]), label, **weight)
 
     def _predicted(self, model: Any, rows: Any) -> FloatArray:
         probs = np.zeros((rows.shape[0], self._k))
         probs[:, model.classes_] = model.predict_proba(rows)
         return probs
-
-
-def _taken(rows: Any, places: Any) -> Any:
-    return rows.iloc[places] if hasattr(rows, "iloc") else rows[places]

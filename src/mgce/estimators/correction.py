@@ -83,6 +83,7 @@ class LabelCorrectionClassifier(RobustClassifier):
     Guo et al., On calibration of modern neural networks, 2017 (s is one over their temperature).
     """
 
+    _of_training = ("left_out_proba_", "right_proba_")
     _domains: ClassVar[dict[str, Any]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
@@ -147,7 +148,8 @@ class LabelCorrectionClassifier(RobustClassifier):
         by_ridge = on_simplex(self.ridge_.fit(correction.probs))
         self.ridge_.forget()
         forest = self._grown(X, correction.probs, weight, CORRECTED_LEAF, seed, n_trees)
-        self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
+        grown = [tree.tree_ for tree in forest.estimators_]
+        self.trees_ = Trees([Nodes.of(tree, tree.value[:, :, 0]) for tree in grown])  # leaves hold probabilities
         left_out = np.log((_out_of_bag(forest) + by_ridge) / 2 + self.least_prob_)
         of_row = correct(sharpened(probs, index), index).of_row
         self.scale_ = max(_scale(left_out, of_row, weight), _scale(left_out, given, weight))
@@ -186,12 +188,6 @@ class LabelCorrectionClassifier(RobustClassifier):
             ScaledLog(self.scale_, 2, self.least_prob_),
         ]
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        for name in ("left_out_proba_", "right_proba_"):  # a model that is shared should not reveal training rows
-            state.pop(name, None)
-        return state
-
 
 def _out_of_bag(forest: Any) -> FloatArray:
     """Return the mean of the leaves over each row's out-of-bag trees, (n, k); all classes alike without such a tree."""
@@ -210,10 +206,3 @@ def _scale(logs: FloatArray, right: FloatArray, weight: FloatArray) -> float:
         return float(weight @ (logsumexp(scale * logs, axis=1) - scale * said))
 
     return float(minimize_scalar(loss, bounds=(0, LARGEST_SCALE), method="bounded").x)
-
-
-def _nodes(tree: Any) -> Nodes:
-    """Convert a regression tree of scikit-learn to `Nodes`, whose leaves hold probabilities."""
-    children = np.stack([tree.children_left, tree.children_right], 1)
-    shares = tree.value[:, :, 0].astype(np.float32)
-    return Nodes(children, tree.children_left < 0, tree.feature, tree.threshold, shares)

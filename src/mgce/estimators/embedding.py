@@ -249,6 +249,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
     robust to label noise: a loss correction approach, 2017.
     """
 
+    _of_training = ("oof_proba_",)
     _domains: ClassVar[dict[str, Any]] = {
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
@@ -328,8 +329,3 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         parts = [X[first : first + CHUNK_ROWS] for first in range(0, max(1, len(X)), CHUNK_ROWS)]
         with torch.no_grad():
             return np.concatenate([module(torch.tensor(part, dtype=torch.float64)).numpy() for part in parts])
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        state.pop("oof_proba_", None)  # it is as long as the training set, and belongs to it
-        return state

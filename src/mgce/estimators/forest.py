@@ -112,6 +112,7 @@ class MGCEForestClassifier(RobustClassifier):
     Reference: Breiman, Random forests, 2001; Geurts, Ernst and Wehenkel, Extremely randomized trees, 2006.
     """
 
+    _of_training = ("oob_decision_function_",)
     _domains: ClassVar[dict[str, Any]] = {
         "beta": [Interval(Real, 1, None, closed="both")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -247,12 +248,6 @@ class MGCEForestClassifier(RobustClassifier):
         sums = self.trees_.sums(np.ascontiguousarray(X, dtype=np.float32))
         return np.asarray(sums / len(self.trees_.starts))
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        # A model that is shared should not reveal anything about single training rows.
-        state.pop("oob_decision_function_", None)
-        return state
-
 
 def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
     """Return the mean class shares of each training row over its out-of-bag trees; NaN for a row without such trees."""
@@ -265,6 +260,4 @@ def _oob_probs(forest: Any, n_classes: int) -> FloatArray:
 def _nodes(tree: Any) -> Nodes:
     """Convert a tree of scikit-learn to `Nodes`, whose leaves hold class shares."""
     shares = tree.value[:, 0]
-    shares = (shares / shares.sum(1, keepdims=True)).astype(np.float32)
-    children = np.stack([tree.children_left, tree.children_right], 1)
-    return Nodes(children, tree.children_left < 0, tree.feature, tree.threshold, shares)
+    return Nodes.of(tree, shares / shares.sum(1, keepdims=True))

@@ -83,6 +83,6 @@ def merged(models: Sequence[Any], n_trees: int = 0) -> Any:
             for part in ("coef_", "intercept_"):
                 setattr(found.ridge_, part, mean(part, [model.ridge_ for model in models]))
         found.scale_ = float(mean("scale_"))
-    for name in ("left_out_proba_", "right_proba_", "oof_proba_", "oob_decision_function_"):
+    for name in found._of_training:
         found.__dict__.pop(name, None)  # of rows of the first chunk alone
     return found

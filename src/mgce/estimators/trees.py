@@ -30,6 +30,12 @@ class Nodes(NamedTuple):
     threshold: FloatArray  # (nodes,): a row goes left if its value is at most this
     value: NDArray[Any]  # (nodes, m): what a leaf gives to the rows that fall into it
 
+    @classmethod
+    def of(cls, tree: Any, value: NDArray[Any]) -> Nodes:
+        """Return the nodes of a tree of scikit-learn, whose leaves hold rows of `value`."""
+        children = np.stack([tree.children_left, tree.children_right], 1)
+        return cls(children, tree.children_left < 0, tree.feature, tree.threshold, value.astype(np.float32))
+
 
 class Trees:
     """Several decision trees in shared arrays; each array holds one attribute of all nodes of all trees.

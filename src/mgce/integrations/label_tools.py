@@ -144,10 +144,11 @@ class _Tool(NamedTuple):
 
     labels: Callable[[Task, str | None], list[tuple[str, str]]]
     content: Callable[[Task], Mapping[str, Any]]
-    patterns: Callable[[Any, str | None], Iterator[Any]]  # what a suggestion takes from the answers of people
     suggest: Callable[[Task, Any, str, float], None]
     retract: Callable[[Task], None]
-    only: Callable[[Any, list[Task]], Any]
+    only: Callable[[Any, list[Task]], Any] = lambda document, tasks: tasks
+    # What a suggestion takes from the answers of people.
+    patterns: Callable[[Any, str | None], Iterator[Any]] = lambda tasks, question: iter(())
 
 
 def _tool(name: str) -> _Tool:
@@ -360,43 +361,30 @@ def _cvat_only(document: Element, tasks: list[Element]) -> Element:
     return document
 
 
-def _list_only(document: Any, tasks: list[Task]) -> list[Task]:
-    return tasks
-
-
-def _nothing(tasks: Any, question: str | None) -> Iterator[Any]:
-    return iter(())
-
-
 _TOOLS = {
     "label-studio": _Tool(
         _studio_labels,
         lambda task: task["data"],
-        lambda tasks, question: (one for task in tasks for _, one in _studio_answers(task, question)),
         _studio_suggest,
         _studio_retract,
-        _list_only,
+        patterns=lambda tasks, question: (one for task in tasks for _, one in _studio_answers(task, question)),
     ),
     "argilla": _Tool(
         _argilla_labels,
         lambda task: task["fields"],
-        lambda tasks, question: filter(None, (_argilla_question(task, question) for task in tasks)),
         _argilla_suggest,
         _argilla_retract,
-        _list_only,
+        patterns=lambda tasks, question: filter(None, (_argilla_question(task, question) for task in tasks)),
     ),
     "doccano": _Tool(
         _doccano_labels,
         lambda task: {name: value for name, value in task.items() if name not in ("id", "label", "labels")},
-        _nothing,
         _doccano_suggest,
         _doccano_retract,
-        _list_only,
     ),
     "cvat": _Tool(
         _cvat_labels,
         lambda task: {name: value for name, value in task.attrib.items() if name != "id"},
-        _nothing,
         _cvat_suggest,
         _cvat_retract,
         _cvat_only,
@@ -404,7 +392,6 @@ _TOOLS = {
     "coco": _Tool(
         _coco_labels,
         lambda task: {name: value for name, value in task["image"].items() if name != "id"},
-        _nothing,
         _coco_suggest,
         _coco_retract,
         _coco_only,

@@ -75,8 +75,7 @@ def share_of_predictions(target: IntArray, predicted: IntArray, *, delta: float 
 
 def bounded_share(differing: int, n: int, *, delta: float = 0.05) -> NoiseShare:
     """Bound the share of wrong labels as :func:`noise_share` does, if so many of n labels differ from predictions."""
-    upper = float(beta.ppf(1 - delta, differing + 1, n - differing)) if differing < n else 1.0
-    return NoiseShare(upper, differing / n, n, delta)
+    return NoiseShare(_upper(differing, n, delta), differing / n, n, delta)
 
 
 CLASS_DEPENDENT, UNKNOWN = "class-dependent", "unknown"

@@ -1,4 +1,4 @@
-"""Average the weights of a network over its training, and copy networks and states."""
+"""Average the weights of a network over its training, and copy networks and states, also of random generators."""
 
 from __future__ import annotations
 
@@ -116,3 +116,16 @@ def _are_finite(tensors: list[Tensor]) -> Tensor:
     numbers = [tensor for tensor in tensors if tensor.numel() and (tensor.is_floating_point() or tensor.is_complex())]
     flags = [torch.linalg.vector_norm(tensor, torch.inf).isfinite() for tensor in numbers]  # one reading of each
     return torch.stack([flag.to(flags[0].device) for flag in flags]).all() if flags else torch.tensor(True)
+
+
+def random_states() -> list[Tensor]:
+    """Return the states of PyTorch's random generators: on the CPU, and on each GPU."""
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
+
+
+def set_random(states: list[Tensor]) -> None:
+    """Restore states of PyTorch's random generators, as far as this machine has these."""
+    cpu, *cuda = states
+    torch.set_rng_state(cpu)
+    if cuda and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(cuda)

@@ -14,7 +14,7 @@ from mgce._svg import Axis, Series, chart
 from mgce._validation import expected
 from mgce.labels.choosing import shown_better
 from mgce.labels.share import kind_of_predictions, share_of_predictions
-from mgce.loop.average import Average, copied
+from mgce.loop.average import Average, copied, random_states, set_random
 from mgce.loop.verdict import CHOICE_LEVEL, Decline, Epoch, Predict, Verdict, of_batch, predictions, recalls
 from mgce.losses.protocol import ignore_index_of
 
@@ -302,7 +302,6 @@ class ModelKeeper:
         random generators. Save it after an epoch: `torch.save(keeper.state_dict(), path)`. The state is a copy, which
         does not change while training goes on.
         """
-        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
         state = {
             NETWORK: self.network.state_dict(),
             "criterion": self.criterion.state_dict(),
@@ -312,7 +311,7 @@ class ModelKeeper:
             "best": self._best,
             "lost": self._lost,
             "steps": [self._total, self._steps_of_epoch],
-            "random": [torch.get_rng_state(), *cuda],
+            "random": random_states(),
         }
         return copied(state)
 
@@ -333,10 +332,7 @@ class ModelKeeper:
         self.epochs = [Epoch(**epoch) for epoch in state["epochs"]]
         self._best, self._lost = state["best"], state["lost"]
         (self._total, self._steps_of_epoch), self._steps, self._trained = state["steps"], 0, []
-        cpu, *cuda = state["random"]
-        torch.set_rng_state(cpu)
-        if cuda and torch.cuda.is_available():
-            torch.cuda.set_rng_state_all(cuda)
+        set_random(state["random"])
 
     def __str__(self) -> str:
         """Say the verdict in sentences, or that there is none yet."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
-import torch
 from torch import Tensor, nn
 
 from mgce import _validation
 from mgce._validation import expected
 from mgce.labels.choosing import most_predicted
+from mgce.loop.average import random_states, set_random
 from mgce.loop.keeper import ModelKeeper
 from mgce.loop.verdict import Verdict
 from mgce.losses.early_learning import ELRLoss, SoftBootstrapLoss
@@ -229,7 +229,7 @@ class _Running:
     def advance(self, patience: int, least: int) -> None:
         """Train at least `least` epochs in all, and on until nothing better was kept for `patience` epochs."""
         if self.random:
-            _set_random(self.random)
+            set_random(self.random)
         while self.last is None or not is_over(len(self.last.epochs), self.last.kept_epoch, patience, least):
             keeper = next(self.epochs, None)
             if keeper is None:
@@ -237,7 +237,7 @@ class _Running:
             if not isinstance(keeper, ModelKeeper):
                 raise TypeError(expected("train", "a function that yields a ModelKeeper after each epoch", keeper))
             self.last = keeper
-        self.random = _random()
+        self.random = random_states()
 
     def trial(self) -> Trial:
         """Return what was reached."""
@@ -247,18 +247,6 @@ class _Running:
 def is_over(epochs: int, kept_epoch: int, patience: int, least: int) -> bool:
     """Return whether a training pauses after `epochs` epochs, of which epoch `kept_epoch` is kept."""
     return epochs >= least and epochs - kept_epoch >= patience
-
-
-def _random() -> list[Tensor]:
-    """Return the state of PyTorch's random generators."""
-    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [])]
-
-
-def _set_random(state: Sequence[Tensor]) -> None:
-    """Restore a state of PyTorch's random generators."""
-    torch.set_rng_state(state[0])
-    if len(state) > 1:
-        torch.cuda.set_rng_state_all(list(state[1:]))
 
 
 def paired_interval(first: Tensor, second: Tensor, delta: float) -> tuple[float, float, float]:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from mgce._arrays import FloatArray, IntArray, sorted_classes
+from mgce._arrays import FloatArray, IntArray, sorted_classes, taken
 from mgce._validation import expected
 from mgce.estimators.suspects import find_suspects
 from mgce.integrations.cleanlab.issues import find_label_issues, issue_table, judged
@@ -75,9 +75,9 @@ class CleanLearning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes, target = sorted_classes(np.asarray(labels))
 
         def train(rows: IntArray, others: IntArray) -> FloatArray:
-            model = self._new().fit(_taken(X, rows), target[rows], **clf_kwargs or {})
+            model = self._new().fit(taken(X, rows), target[rows], **clf_kwargs or {})
             probs = np.zeros((len(others), len(classes)))
-            probs[:, model.classes_] = model.predict_proba(_taken(X, others))
+            probs[:, model.classes_] = model.predict_proba(taken(X, others))
             return probs
 
         if pred_probs is None:
@@ -124,7 +124,7 @@ class CleanLearning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(expected("label_issues", what, len(self.label_issues_mask)))
         kept = np.flatnonzero(~self.label_issues_mask)
         weight = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[kept]}
-        self.clf_ = self._new().fit(_taken(X, kept), labels[kept], **clf_kwargs or {}, **weight)
+        self.clf_ = self._new().fit(taken(X, kept), labels[kept], **clf_kwargs or {}, **weight)
         self.classes_ = self.clf_.classes_
         return self
 
@@ -144,12 +144,6 @@ class CleanLearning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _new(self) -> Any:
         return LogisticRegression() if self.clf is None else clone(self.clf, safe=False)
-
-
-def _taken(rows: Any, places: IntArray) -> Any:
-    if hasattr(rows, "iloc"):
-        return rows.iloc[places]
-    return rows[places] if hasattr(rows, "shape") else [rows[place] for place in places]
 
 
 def _mask(rows: Any, n: int) -> Any:
