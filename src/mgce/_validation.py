@@ -74,6 +74,13 @@ def check_device(device: str) -> None:
         raise ValueError(expected("device", "a device that this PyTorch can use", got)) from None
 
 
+def check_options(reduction: str, ignore_index: Any, label_smoothing: Any) -> None:
+    """Check the options of cross-entropy that are no tensors."""
+    check_choice("reduction", reduction, REDUCTIONS)
+    check_ignore_index(ignore_index)
+    check_label_smoothing(label_smoothing)
+
+
 def check_label_smoothing(label_smoothing: Any) -> None:
     """Require a float or a scalar tensor in [0, 1]; raise the same types of errors as PyTorch's cross_entropy."""
     if isinstance(label_smoothing, Tensor):

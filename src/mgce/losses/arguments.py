@@ -44,9 +44,7 @@ def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.
 def check_options(options: LossOptions, beta: Beta) -> Beta:
     """Check beta and the arguments of a loss that are not tensors; return beta as a float or a tensor."""
     beta = _validation.check_beta(beta)
-    _validation.check_choice("reduction", options.reduction, _validation.REDUCTIONS)
-    _validation.check_ignore_index(options.ignore_index)
-    _validation.check_label_smoothing(options.label_smoothing)
+    _validation.check_options(options.reduction, options.ignore_index, options.label_smoothing)
     return beta
 
 
@@ -63,22 +61,27 @@ def check_arguments(
     A loss without beta omits the argument. `dim` is the dimension of the classes; None means that of `cross_entropy`.
     """
     beta = check_options(options, beta)
-    if not isinstance(input, Tensor):
-        raise TypeError(expected("input", "a torch.Tensor", type(input).__name__))
     dim = _validation.check_logits(input, dim, "input")
-    shape = input.shape
-    rows = shape[:-1] if dim in (-1, len(shape) - 1) else shape[:dim] + shape[dim + 1 :]
-    check_target(target, rows, shape, options.ignore_index)
-    check_device("target", target, input)
-    if target.shape == shape:
-        warn_of_many_labels(target, dim)
-    if weight is not None:
-        check_weight(weight, shape[dim], None if target.shape == shape else input)
-        check_device("weight", weight, input)
+    check_targets(input, target, weight, input.shape, dim, options.ignore_index)
     return beta
 
 
-def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], ignore_index: int) -> None:
+def check_targets(
+    input: Tensor, target: Tensor, weight: Tensor | None, probs: tuple[int, ...], dim: int, ignore_index: int
+) -> None:
+    """Check the target and the class weights, given the shape of class probabilities and their dimension of classes."""
+    rows = probs[:-1] if dim in (-1, len(probs) - 1) else probs[:dim] + probs[dim + 1 :]
+    _check_target(target, rows, probs, ignore_index)
+    check_device("target", target, input)
+    soft = target.shape == probs
+    if soft and _validation.is_concrete(target) and target.numel():  # elsewhere no value of a tensor is read
+        warn_of_many_concrete_labels(target.detach(), dim)
+    if weight is not None:
+        check_weight(weight, probs[dim], None if soft else input)
+        check_device("weight", weight, input)
+
+
+def _check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], ignore_index: int) -> None:
     """Require `target` to be class indices of the shape `rows` or class probabilities of the shape `probs`."""
     if not isinstance(target, Tensor):
         raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
@@ -100,17 +103,8 @@ def check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...], 
     raise ValueError(sentence) if batches_differ else RuntimeError(sentence)
 
 
-def warn_of_many_labels(target: Tensor, dim: int) -> None:
-    """Warn if class probabilities are zeros and ones that do not sum to one, as in multi-label data.
-
-    The check runs only on the CPU and outside compiled code, since elsewhere tensor values are not read.
-    """
-    if _validation.is_concrete(target) and target.numel():
-        warn_of_many_concrete_labels(target.detach(), dim)
-
-
 def warn_of_many_concrete_labels(target: Tensor, dim: int) -> None:
-    """Do as :func:`warn_of_many_labels` for a target that is on the CPU, outside compiled code, and not empty."""
+    """Warn if class probabilities, not empty, are zeros and ones that do not sum to one, as in multi-label data."""
     if target[(0,) * target.ndim].item() not in (0, 1):  # a fraction, as nearly always where labels are soft
         return
     if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone

@@ -14,14 +14,7 @@ from mgce import _validation
 from mgce._validation import expected
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import (
-    check_device,
-    check_options,
-    check_target,
-    check_weight,
-    result_dtype,
-    warn_of_many_labels,
-)
+from mgce.losses.arguments import check_device, check_options, check_targets, result_dtype
 from mgce.losses.composite import composite_mgce_loss
 from mgce.losses.functional import mgce_loss
 from mgce.losses.fused import number_of, operands_of
@@ -179,8 +172,8 @@ def linear_mgce_loss(
     if chunk_rows is not None:
         _validation.check_count("chunk_rows", chunk_rows)
     _check_head(input, linear_weight, linear_bias)
-    _check_target(input, linear_weight, target, weight, options.ignore_index)
     batch, (k, d) = input.shape[:-1], linear_weight.shape
+    check_targets(input, target, weight, (*batch, k), -1, options.ignore_index)
     soft = target.shape == (*batch, k)
     rows = _in_autocast_dtype(input.reshape(batch.numel(), d))
     linear_weight = _in_autocast_dtype(linear_weight)
@@ -257,10 +250,7 @@ def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None
     if linear_bias is not None:
         tensors["linear_bias"] = linear_bias
     for name, tensor in tensors.items():
-        if not isinstance(tensor, Tensor):
-            raise TypeError(expected(name, "a torch.Tensor", type(tensor).__name__))
-        if not tensor.is_floating_point():
-            raise RuntimeError(expected(name, "a floating-point tensor", tensor.dtype))
+        _validation.check_floating(tensor, name)
     if input.ndim == 0:
         raise RuntimeError(expected("input", "a tensor with a dimension of features", "a scalar"))
     if linear_weight.ndim != 2 or len(linear_weight) == 0 or linear_weight.shape[1] != input.shape[-1]:
@@ -273,17 +263,3 @@ def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None
         check_device(name, tensor, input)
         if _in_autocast_dtype(tensor).dtype != _in_autocast_dtype(input).dtype:
             raise RuntimeError(expected(name, f"of the dtype of `input`, {input.dtype}", tensor.dtype))
-
-
-def _check_target(
-    input: Tensor, linear_weight: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
-) -> None:
-    batch, k = input.shape[:-1], len(linear_weight)
-    probs = (*batch, k)
-    check_target(target, batch, probs, ignore_index)
-    check_device("target", target, input)
-    if target.shape == probs:
-        warn_of_many_labels(target, -1)
-    if weight is not None:
-        check_weight(weight, k, None if target.shape == probs else input)
-        check_device("weight", weight, input)
