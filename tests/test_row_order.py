@@ -429,7 +429,7 @@ def assert_same(one, other):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_order_of_the_rows_does_not_matter(name, monkeypatch):
-    few = dataclasses.replace(stochastic.DESCENT, batch_rows=16)
+    few = stochastic.DESCENT._replace(batch_rows=16)
     monkeypatch.setattr(stochastic, "DESCENT", few)  # several steps in an epoch of few rows
     as_drawn = plain(CASES[name](ROWS))
     orders = ["by label"] if "Classifier" in name else ORDERS  # fits take the time

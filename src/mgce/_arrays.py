@@ -61,6 +61,15 @@ def as_probs(values: Any, name: str = "probs") -> FloatArray:
     return np.asarray(probs / total)
 
 
+def as_probs_of(values: Any, name: str, n: int, k: int, each: str = "label") -> FloatArray:
+    """Return probabilities as :func:`as_probs` does, of n rows and k classes; `each` says in an error what a row is."""
+    probs = as_probs(values, name)
+    if probs.shape != (n, k):
+        what = f"of shape ({n}, {k}), a row for each {each} and a column for each class"
+        raise ValueError(_validation.expected(name, what, probs.shape))
+    return probs
+
+
 def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "labels") -> IntArray:
     """Return labels as n integers in 0..n_classes-1; without `n_classes`, any integers from 0."""
     array = as_array(labels, name)

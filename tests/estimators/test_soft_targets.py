@@ -1,7 +1,5 @@
 """Models of soft targets: left-out predictions, against fits without the row."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
@@ -71,6 +69,6 @@ def test_units_of_columns_do_not_matter(data):
 
 def test_few_landmarks_suffice(data, monkeypatch):
     X, y, targets = data
-    monkeypatch.setattr(soft_targets, "REGRESSION", replace(soft_targets.REGRESSION, landmarks=50))
+    monkeypatch.setattr(soft_targets, "REGRESSION", soft_targets.REGRESSION._replace(landmarks=50))
     few = SoftTargetModel(X, 3, np.random.RandomState(0)).out_of_fold(targets)
     assert (few.argmax(1) == y).mean() > 0.7

@@ -163,7 +163,8 @@ class MGCEForestClassifier(RobustClassifier):
         seed = int(random_state.randint(np.iinfo(np.int32).max))
         self._choose(X, index, weight, random_state, seed)
         forest = self._grow(self.splitter_, self.min_samples_leaf_, (X, index, weight), seed, self.n_estimators)
-        self._keep(forest)
+        self.trees_ = Trees([_nodes(tree.tree_) for tree in forest.estimators_])
+        self.least_prob_ = 1 / len(X)
         self.beta_ = float(self.beta)
         judged = _oob_probs(forest, len(self.classes_))
         self.scale_ = best_scale(self._logs(judged), index, weight, self.beta_)
@@ -223,12 +224,6 @@ class MGCEForestClassifier(RobustClassifier):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rows without out-of-bag trees: see `_oob_probs`
             return forest.fit(X, index, sample_weight=weight)
-
-    def _keep(self, forest: Any) -> None:
-        """Store the trees of a fitted forest of scikit-learn as arrays, in `trees_`."""
-        grown = [tree.tree_ for tree in forest.estimators_]
-        self.trees_ = Trees([_nodes(tree) for tree in grown])
-        self.least_prob_ = 1 / len(forest.oob_decision_function_)
 
     def _logs(self, probs: FloatArray) -> FloatArray:
         # A class without training rows in any of the row's leaves counts as if it had one of all n rows: no log of 0.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,8 +31,7 @@ from mgce.labels.out_of_fold import folds_of, out_of_fold
 HEADS = ((float("inf"), 6e-5), (1.4, 3e-5))  # beta and L2 penalty
 
 
-@dataclass(frozen=True)
-class Regression:
+class Regression(NamedTuple):
     """The settings of kernel regression.
 
     Attributes:

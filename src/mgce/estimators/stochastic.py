@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from mgce.linear.objective import moments, phi_and_p
 from mgce.linear.progress import entropy
 
 
-@dataclass(frozen=True)
-class Descent:
+class Descent(NamedTuple):
     """The settings of the stochastic solver.
 
     `step` and `initial_squares` were tried by ten epochs on four standardised tables (digits, wine, breast_cancer, five

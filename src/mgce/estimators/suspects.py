@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mgce import _validation
-from mgce._arrays import as_probs, sorted_classes
+from mgce._arrays import as_probs_of, sorted_classes
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import checked_train, out_of_fold, stratified_folds
@@ -63,9 +63,6 @@ def find_suspects(
         model = MGCEEmbeddingClassifier(random_state=random_state).fit(rows, labels)
         probs = model.oof_proba_
     else:
-        probs = as_probs(rows, "rows")
-        if probs.shape != (len(target), len(classes)):
-            what = f"of shape ({len(target)}, {len(classes)}), a row for each label and a column for each class"
-            raise ValueError(_validation.expected("rows", what, probs.shape))
+        probs = as_probs_of(rows, "rows", len(target), len(classes))
     source = "function" if callable(rows) else given
     return doubtful_labels(probs, target.astype(np.int64), classes=classes, source=source)

@@ -178,9 +178,8 @@ def _plain(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _suspects(path: Path) -> dict[str, dict[str, str]]:
     """Return the rows of a file of suspects by the name of the example, the most suspect first."""
-    head = path.read_text("utf-8-sig").replace('"', "", 2)[
-        :5
-    ]  # "rank" and the separator, which a spreadsheet may change
+    # "rank" and the separator, which a spreadsheet may change.
+    head = path.read_text("utf-8-sig").replace('"', "", 2)[:5]
     if head not in ("rank,", "rank;", "rank\t"):
         raise ValueError(expected("suspects", "a file of suspects as `mgce fit` writes it", path.name))
     table = pd.read_csv(path, sep=head[4], dtype=str, keep_default_na=False, encoding="utf-8-sig")

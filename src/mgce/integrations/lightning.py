@@ -119,12 +119,9 @@ class RobustMetrics(Callback):
         self._log(pl_module, "test")
         probs, target = (torch.cat(parts) for parts in zip(*self._tested, strict=True))
         self.certificate = certify(target, probs, delta=self.delta, noise_rate=self.noise_rate)
-        bounds, kind = (
-            self.certificate.assumed,
-            "" if self.certificate.conditional is None else "_conditional",
-        )
+        kind = "" if self.certificate.conditional is None else "_conditional"
         for name in ("argmax_error", "randomized_error"):
-            pl_module.log(f"test_{name}{kind}_bound", getattr(bounds, name))
+            pl_module.log(f"test_{name}{kind}_bound", getattr(self.certificate.assumed, name))
 
     def _reset(self, pl_module: LightningModule) -> None:
         for metric in self._metrics.values():

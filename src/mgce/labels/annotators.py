@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from mgce._validation import expected
 from mgce.labels.mixture import even_noise
 
 
-@dataclass(frozen=True)
-class Estimation:
+class Estimation(NamedTuple):
     """The settings of expectation maximisation.
 
     Attributes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
+from mgce._arrays import FloatArray, IntArray, as_probs_of, sorted_classes
 from mgce._column_types import cells_of, frame_of
 from mgce._row_order import content_order
 from mgce._validation import check_count, expected, listed
@@ -179,10 +179,7 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
     """
     matrix, names, known = read_labels(labels, missing, classes)
     if probs is not None:
-        probs = as_probs(probs)
-        if probs.shape != (len(matrix), len(known)):
-            what = f"of shape ({len(matrix)}, {len(known)}), a row for each example and a column for each class"
-            raise ValueError(expected("probs", what, probs.shape))
+        probs = as_probs_of(probs, "probs", len(matrix), len(known), "example")
     order = content_order(matrix, *([] if probs is None else [probs]))
     model = annotator_model(
         Annotations.of(matrix[order], len(known)), None if probs is None else np.asarray(probs)[order]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import beta, binom, chi2
@@ -81,8 +81,7 @@ def bounded_share(differing: int, n: int, *, delta: float = 0.05) -> NoiseShare:
 CLASS_DEPENDENT, UNKNOWN = "class-dependent", "unknown"
 
 
-@dataclass(frozen=True)
-class KindTest:
+class KindTest(NamedTuple):
     """The settings of the test whether wrong labels depend on the class.
 
     Attributes:

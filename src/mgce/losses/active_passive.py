@@ -188,14 +188,7 @@ NCE_AGCE = sum_of(
     ),
     recommended=True,
 )
-NAMED = (
-    RCE,
-    SCE,
-    NCE,
-    AGCE,
-    NCE_AGCE,
-    sum_of(
-        "nce+rce", NCE, RCE, source="Ma et al. 2020", presets=Presets({**_APL, "webvision": {"weights": (50.0, 0.1)}})
-    ),
-    sum_of("nce+mae", NCE, MAE, source="Ma et al. 2020", presets=Presets(_APL)),
-)
+NCE_MAE = sum_of("nce+mae", NCE, MAE, source="Ma et al. 2020", presets=Presets(_APL))
+_WEBVISION = {"webvision": {"weights": (50.0, 0.1)}}
+NCE_RCE = sum_of("nce+rce", NCE, RCE, source="Ma et al. 2020", presets=Presets({**_APL, **_WEBVISION}))
+NAMED = (RCE, SCE, NCE, AGCE, NCE_AGCE, NCE_RCE, NCE_MAE)

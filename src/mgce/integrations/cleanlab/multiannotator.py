@@ -66,10 +66,8 @@ def get_label_quality_multiannotator(
         names = [f"quality_annotator_{name}" for name in frame.columns]
         results["detailed_label_quality"] = pd.DataFrame(own, columns=names, index=frame.index)
     if return_annotator_stats:
-        n, worst = (
-            (~absent).sum(0),
-            [pd.Series(q).groupby(y).mean().idxmin() for q, y in zip(own.T, cells.T, strict=True)],
-        )
+        n = (~absent).sum(0)
+        worst = [pd.Series(q).groupby(y).mean().idxmin() for q, y in zip(own.T, cells.T, strict=True)]
         quality = [one.estimated_accuracy for one in found.annotators]
         stats = {"annotator_quality": quality, "agreement_with_consensus": equal.sum(0) / n, "worst_class": worst}
         table = pd.DataFrame({**stats, "num_examples_labeled": n}, index=frame.columns)
