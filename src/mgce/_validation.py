@@ -74,7 +74,7 @@ def check_device(device: str) -> None:
         raise ValueError(expected("device", "a device that this PyTorch can use", got)) from None
 
 
-def check_options(reduction: str, ignore_index: Any, label_smoothing: Any) -> None:
+def check_cross_entropy(reduction: str, ignore_index: Any, label_smoothing: Any) -> None:
     """Check the options of cross-entropy that are no tensors."""
     check_choice("reduction", reduction, REDUCTIONS)
     check_ignore_index(ignore_index)

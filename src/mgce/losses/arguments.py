@@ -44,7 +44,7 @@ def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.
 def check_options(options: LossOptions, beta: Beta) -> Beta:
     """Check beta and the arguments of a loss that are not tensors; return beta as a float or a tensor."""
     beta = _validation.check_beta(beta)
-    _validation.check_options(options.reduction, options.ignore_index, options.label_smoothing)
+    _validation.check_cross_entropy(options.reduction, options.ignore_index, options.label_smoothing)
     return beta
 
 

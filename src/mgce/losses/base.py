@@ -98,7 +98,7 @@ class Loss(_WeightedLoss, Criterion):
     ) -> None:
         _validation.check_class_weight(weight)
         super().__init__(weight, size_average, reduce, reduction)
-        _validation.check_options(self.reduction, ignore_index, label_smoothing)
+        _validation.check_cross_entropy(self.reduction, ignore_index, label_smoothing)
         if dim is not None:
             _validation.check_dim(dim)
         self.ignore_index = python_number(ignore_index)
