@@ -110,14 +110,8 @@ def check_arrow(content: bytes, size: TableSize) -> None:
 def _is_text(kind: Any) -> bool:
     import pyarrow.types as of
 
-    return bool(
-        of.is_string(kind)
-        or of.is_binary(kind)
-        or of.is_large_string(kind)
-        or of.is_large_binary(kind)
-        or of.is_fixed_size_binary(kind)
-        or _is_view(kind)
-    )
+    texts = (of.is_string, of.is_binary, of.is_large_string, of.is_large_binary, of.is_fixed_size_binary, _is_view)
+    return any(is_of(kind) for is_of in texts)
 
 
 def _is_view(kind: Any) -> bool:
@@ -131,7 +125,8 @@ def _each(array: Any) -> NDArray[np.int64]:
 
     if _is_view(array.type):  # a view of 16 bytes begins with the length
         views = np.frombuffer(array.buffers()[1], np.int32)[::4]
-        lengths = np.where(_is_valid(array), views[array.offset : array.offset + len(array)], 0)
+        is_valid = array.is_valid().to_numpy(zero_copy_only=False)
+        lengths = np.where(is_valid, views[array.offset : array.offset + len(array)], 0)
     elif _is_text(array.type):
         lengths = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
     elif of.is_nested(array.type) or of.is_dictionary(array.type):
@@ -139,10 +134,6 @@ def _each(array: Any) -> NDArray[np.int64]:
     else:
         lengths = np.zeros(len(array))
     return np.asarray(2 * (NUMBER + lengths.astype(np.int64)))
-
-
-def _is_valid(array: Any) -> NDArray[np.bool_]:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def _children(array: Any) -> list[Any]:

@@ -26,7 +26,7 @@ from mgce.linear.objective import THOROUGH, LinearProblem, Link, moments, phi_an
 from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
 FIRST = 50  # columns to begin with, and to add at least: fewer would take more passes over all columns
-ROUNDS = 30  # from 50 columns, doubling reaches any number in 25
+ROUNDS = 30  # from 50 columns, doubling reaches any number in 25; of 72 made problems, four took all rounds
 INNER_SHARE = 0.3  # of the gap asked for, that a problem of some columns is solved to: the rest is left to the columns
 # When all columns that are needed are in and the gap is still open, the value may fall by less than L-BFGS-B waits for,
 # and yet the moments be outside by enough for a wide gap: the one is of the square of the other. It then goes on from
