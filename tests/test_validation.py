@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from mgce import certify
-from mgce._validation import check_choice, check_fraction, listed, nearest, unknown_name
+from mgce._messages import check_choice, check_fraction, listed, nearest, unknown_name
 from mgce.desk.cli.shared_options import parse_rate
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.files.table_files import require_column

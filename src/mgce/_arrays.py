@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mgce import _validation
+from mgce._messages import expected
+from mgce._validation import sum_tolerance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -28,10 +29,10 @@ def as_array(values: Any, name: str, *, masks: bool = False) -> FloatArray:
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise type(error)(_validation.expected(name, "numbers in rows of one length", str(error))) from None
+        raise type(error)(expected(name, "numbers in rows of one length", str(error))) from None
     if not (np.isfinite(array) | (masks & (array == -np.inf))).all():
         what = "free of NaN and inf" if masks else "free of NaN and infinities"
-        raise ValueError(_validation.expected(name, what, "some"))
+        raise ValueError(expected(name, what, "some"))
     return array
 
 
@@ -43,7 +44,7 @@ def as_matrix(features: Any, name: str = "features") -> Matrix:
     else:
         matrix = np.require(as_array(features, name), requirements="W")  # PyTorch warns of read-only memory
     if matrix.ndim != 2 or 0 in matrix.shape:
-        raise ValueError(_validation.expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
+        raise ValueError(expected(name, "of shape (n, d) with n, d >= 1", tuple(matrix.shape)))
     return matrix
 
 
@@ -51,13 +52,13 @@ def as_probs(values: Any, name: str = "probs") -> FloatArray:
     """Return probabilities of k classes, shape (..., k), divided by the sum of their row, which must be nearly one."""
     probs = as_array(values, name)
     if probs.ndim == 0 or probs.size == 0:
-        raise ValueError(_validation.expected(name, "of shape (..., k), not empty", probs.shape))
+        raise ValueError(expected(name, "of shape (..., k), not empty", probs.shape))
     total = probs.sum(-1, keepdims=True)
-    tolerance = _validation.sum_tolerance(torch.from_numpy(np.require(probs, requirements=["C", "W"])), PRINTED)
+    tolerance = sum_tolerance(torch.from_numpy(np.require(probs, requirements=["C", "W"])), PRINTED)
     if probs.min() < 0 or np.abs(total - 1).max() > tolerance:
         what = f"rows that are not negative and sum to one, up to {tolerance:.2g}"
         got = f"a least entry of {probs.min():g}, and sums from {total.min():g} to {total.max():g}"
-        raise ValueError(_validation.expected(name, what, got))
+        raise ValueError(expected(name, what, got))
     return np.asarray(probs / total)
 
 
@@ -66,7 +67,7 @@ def as_probs_of(values: Any, name: str, n: int, k: int, each: str = "label") -> 
     probs = as_probs(values, name)
     if probs.shape != (n, k):
         what = f"of shape ({n}, {k}), a row for each {each} and a column for each class"
-        raise ValueError(_validation.expected(name, what, probs.shape))
+        raise ValueError(expected(name, what, probs.shape))
     return probs
 
 
@@ -74,11 +75,11 @@ def as_labels(labels: Any, n: int, n_classes: int | None = None, name: str = "la
     """Return labels as n integers in 0..n_classes-1; without `n_classes`, any integers from 0."""
     array = as_array(labels, name)
     if array.shape != (n,):
-        raise ValueError(_validation.expected(name, f"of shape ({n},), one for each row", array.shape))
+        raise ValueError(expected(name, f"of shape ({n},), one for each row", array.shape))
     top = np.inf if n_classes is None else n_classes - 1
     if (array != np.round(array)).any() or array.min() < 0 or array.max() > top:
         what = "integers from 0" if n_classes is None else f"integers from 0 to {top}"
-        raise ValueError(_validation.expected(name, what, f"values from {array.min():g} to {array.max():g}"))
+        raise ValueError(expected(name, what, f"values from {array.min():g} to {array.max():g}"))
     return array.astype(np.int64)
 
 
@@ -111,7 +112,7 @@ def sorted_classes(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
         classes, index = np.unique(y, return_inverse=True)
     except TypeError:  # its message is about `<` and does not mention labels
         kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise TypeError(_validation.expected("y", "labels of one type", kinds)) from None
+        raise TypeError(expected("y", "labels of one type", kinds)) from None
     return classes, index
 
 

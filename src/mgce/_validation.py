@@ -10,17 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mgce._messages import NAMED as NAMED
-from mgce._messages import check_choice as check_choice
-from mgce._messages import check_count as check_count
-from mgce._messages import check_fraction as check_fraction
-from mgce._messages import check_number as check_number
-from mgce._messages import expected as expected
-from mgce._messages import expected_share as expected_share
-from mgce._messages import listed as listed
-from mgce._messages import nearest as nearest
-from mgce._messages import not_installed as not_installed
-from mgce._messages import unknown_name as unknown_name
+from mgce._messages import check_choice, expected
 
 REDUCTIONS = ("none", "mean", "sum")
 HALF_TYPES = (torch.float16, torch.bfloat16)

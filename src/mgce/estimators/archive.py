@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mgce._limits import TooLargeError, check_zip
 from mgce._machine import build
-from mgce._validation import expected
+from mgce._messages import expected
 
 FORMAT = 2  # version of the format, to be increased when files hold something else
 # Bytes of `content.json`. The shortest parts, empty lists, take 60 bytes of memory for each three in the file: 400 MB.

@@ -19,8 +19,9 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 from torch import nn
 
-from mgce import _validation, functional
+from mgce import functional
 from mgce._arrays import sorted_classes
+from mgce._messages import expected
 from mgce._row_order import content_order
 from mgce._threads import SERIAL_WORK, one_torch_thread
 from mgce.losses.modules import MinimaxLink
@@ -252,7 +253,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
     def _margin_modules(self) -> Sequence[nn.Module]:
         """Return modules that, applied in sequence, turn n rows of d features into n rows of k margins (logits)."""
         what = "of mgce.estimators, whose margins PyTorch can compute"
-        raise TypeError(_validation.expected("estimator", what, type(self).__name__))
+        raise TypeError(expected("estimator", what, type(self).__name__))
 
     def _checked_margins(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -260,7 +261,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         with np.errstate(over="ignore", invalid="ignore"):
             f = np.ascontiguousarray(self._margins(X), dtype=np.float64)
         if not np.isfinite(f).all():
-            raise ValueError(_validation.expected("X", "rows whose margins are finite in float64", largest(X)))
+            raise ValueError(expected("X", "rows whose margins are finite in float64", largest(X)))
         return f
 
     def _validated(self, *data: Any, reset: bool = True, dtype: Any = (np.float64, np.float32)) -> Any:
@@ -285,10 +286,10 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
         """Return the index in `classes_` of each of n labels, shape (n,)."""
         y = column_or_1d(y, warn=True)
         if y.shape != (n,):
-            raise ValueError(_validation.expected("y", f"of shape ({n},), one label for each row", y.shape))
+            raise ValueError(expected("y", f"of shape ({n},), one label for each row", y.shape))
         unknown = ~np.isin(y, self.classes_)
         if unknown.any():
-            raise ValueError(_validation.expected("y", "labels among `classes_`", y[unknown][0]))
+            raise ValueError(expected("y", "labels among `classes_`", y[unknown][0]))
         return np.asarray(np.searchsorted(self.classes_, y), dtype=np.int64)
 
     def _encode_training(
@@ -324,7 +325,7 @@ def check_single(X: NDArray[Any]) -> None:
     limit = float(np.finfo(np.float32).max)
     value = largest(X)
     if abs(value) > limit:
-        raise ValueError(_validation.expected("X", f"of values in ±{limit:.2g}, the range of float32", value))
+        raise ValueError(expected("X", f"of values in ±{limit:.2g}, the range of float32", value))
 
 
 def check_row_weights(sample_weight: Any, X: Any) -> FloatArray:
@@ -341,9 +342,9 @@ def row_weights(sample_weight: Any, n: int) -> FloatArray:
         return np.full(n, 1.0 if sample_weight is None else float(sample_weight))
     weight = np.asarray(check_array(sample_weight, dtype=np.float64, ensure_2d=False, input_name="sample_weight"))
     if weight.shape != (n,):
-        raise ValueError(_validation.expected("sample_weight", f"of shape ({n},), one for each row", weight.shape))
+        raise ValueError(expected("sample_weight", f"of shape ({n},), one for each row", weight.shape))
     if not weight.any():
-        raise ValueError(_validation.expected("sample_weight", "weights that are not all zero", "zeros"))
+        raise ValueError(expected("sample_weight", "weights that are not all zero", "zeros"))
     return weight
 
 
@@ -355,7 +356,7 @@ def class_factors(class_weight: Any, classes: NDArray[Any], totals: NDArray[Any]
     multiplication. At least two classes must keep a positive weight.
     """
     if classes.size < 2:
-        raise ValueError(_validation.expected("y", "of at least 2 classes", f"{classes.size} class"))
+        raise ValueError(expected("y", "of at least 2 classes", f"{classes.size} class"))
     _check_weight_left("sample_weight", totals)
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(totals.sum() / (classes.size * np.where(totals > 0, totals, math.inf)))
@@ -375,10 +376,10 @@ def _check_weights(name: str, values: Any) -> None:
     try:
         weights = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):  # words, lists of several lengths, integers beyond any float
-        raise ValueError(_validation.expected(name, what, values)) from None
+        raise ValueError(expected(name, what, values)) from None
     wrong = ~((weights >= 0) & (weights < math.inf))  # NaN is neither
     if wrong.any() or weights.ndim != 1:
-        raise ValueError(_validation.expected(name, what, weights[wrong][0].item() if wrong.any() else values))
+        raise ValueError(expected(name, what, weights[wrong][0].item() if wrong.any() else values))
 
 
 def _check_finite_sum(name: str, weights: FloatArray) -> None:
@@ -386,7 +387,7 @@ def _check_finite_sum(name: str, weights: FloatArray) -> None:
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if not math.isfinite(total):
-        raise ValueError(_validation.expected(name, "weights with a finite sum over the rows", total))
+        raise ValueError(expected(name, "weights with a finite sum over the rows", total))
 
 
 def _check_weight_left(name: str, totals: FloatArray) -> None:
@@ -394,4 +395,4 @@ def _check_weight_left(name: str, totals: FloatArray) -> None:
     left = np.count_nonzero(totals)
     if left < 2:
         what = "positive for rows of at least 2 classes"
-        raise ValueError(_validation.expected(name, what, f"{left} class with positive weight" if left else "0 in all"))
+        raise ValueError(expected(name, what, f"{left} class with positive weight" if left else "0 in all"))

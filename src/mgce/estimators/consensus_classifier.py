@@ -11,8 +11,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mgce._arrays import FloatArray, IntArray, taken
+from mgce._messages import check_count, expected
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected
 from mgce.estimators.base import check_single
 from mgce.estimators.soft_targets import SoftTargetModel
 from mgce.labels.annotators import Annotations, annotator_model

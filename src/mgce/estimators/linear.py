@@ -16,8 +16,8 @@ from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import column_or_1d
 from torch import nn
 
-from mgce import _validation
 from mgce._arrays import as_matrix, sorted_classes, with_intercept
+from mgce._messages import expected
 from mgce._row_order import content_order
 from mgce.estimators.base import (
     FloatArray,
@@ -234,7 +234,7 @@ class MGCEClassifier(RobustClassifier):
         """
         if iter(chunks) is chunks:
             what = "an iterable that can be iterated several times, such as a list"
-            raise ValueError(_validation.expected("chunks", what, type(chunks).__name__))
+            raise ValueError(expected("chunks", what, type(chunks).__name__))
         earlier = self._earlier()
         self._find_classes(chunks)
         stats = self._collect_moments(chunks)
@@ -278,7 +278,7 @@ class MGCEClassifier(RobustClassifier):
         """
         if self.class_weight == "balanced":
             what = "None or a dict for `partial_fit`, which does not know how often classes will come"
-            raise ValueError(_validation.expected("class_weight", what, self.class_weight))
+            raise ValueError(expected("class_weight", what, self.class_weight))
         first = self._begun(classes)
         psi, index, weight = self._checked_rows(X, y, sample_weight, reset=first)
         shape = self.classes_.size, psi.shape[1]
@@ -316,13 +316,13 @@ class MGCEClassifier(RobustClassifier):
         known = getattr(self, "classes_", None)
         if classes is None:
             if known is None:
-                raise ValueError(_validation.expected("classes", "given in the first call of `partial_fit`", classes))
+                raise ValueError(expected("classes", "given in the first call of `partial_fit`", classes))
             return False
         if known is None:
             self.classes_ = unique_labels(classes)
             return True
         if not np.array_equal(known, unique_labels(classes)):
-            raise ValueError(_validation.expected("classes", f"those of the first call, {known}", classes))
+            raise ValueError(expected("classes", f"those of the first call, {known}", classes))
         return False
 
     def _minimise(self, rows: Rows, lambda_: FloatArray, start: FloatArray) -> LinearFit:
@@ -385,7 +385,7 @@ class MGCEClassifier(RobustClassifier):
             for chunk in chunks
         ]
         if not labels:
-            raise ValueError(_validation.expected("chunks", "at least one chunk", "none"))
+            raise ValueError(expected("chunks", "at least one chunk", "none"))
         self.classes_, _ = sorted_classes(np.concatenate(labels))
 
     def _read(self, chunks: Iterable[tuple[Any, ...]], *, reset: bool = False) -> Iterator[Rows]:
@@ -407,7 +407,7 @@ def _check_squares(X: Any, weight: FloatArray) -> None:
     value = largest(X)
     if abs(value) > limit:
         what = f"of values in ±{limit:.2g}, whose weighted squares float64 can sum"
-        raise ValueError(_validation.expected("X", what, value))
+        raise ValueError(expected("X", what, value))
 
 
 def merge_equal_rows(psi: Any, index: IntArray, weight: FloatArray) -> Rows:

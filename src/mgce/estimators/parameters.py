@@ -12,7 +12,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import check_random_state
 
-from mgce._validation import expected
+from mgce._messages import expected
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ from sklearn.utils import Bunch
 
 from mgce._files import replacing
 from mgce._limits import read_at_most
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.estimators.archive import KINDS, pack, unpack
 
 # Of whose classes a file may hold objects. Those of scikit-learn are written in Python, and their attributes are

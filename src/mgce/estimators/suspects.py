@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import as_probs_of, sorted_classes
+from mgce._messages import expected
 from mgce.estimators.embedding import MGCEEmbeddingClassifier
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import checked_train, out_of_fold, stratified_folds
@@ -58,7 +58,7 @@ def find_suspects(
         parts = stratified_folds(target, n_folds, random_state)
         probs = out_of_fold(checked_train(rows, len(classes)), parts, (len(target), len(classes)))
     elif given not in ("features", "probs"):
-        raise ValueError(_validation.expected("given", "'features' or 'probs'", given))
+        raise ValueError(expected("given", "'features' or 'probs'", given))
     elif given == "features":
         model = MGCEEmbeddingClassifier(random_state=random_state).fit(rows, labels)
         probs = model.oof_proba_

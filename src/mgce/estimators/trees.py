@@ -15,7 +15,7 @@ from sklearn.ensemble._hist_gradient_boosting.common import PREDICTOR_RECORD_DTY
 from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 
 from mgce._limits import CHUNK_ROWS
-from mgce._validation import expected
+from mgce._messages import expected
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

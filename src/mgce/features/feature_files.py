@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from mgce._arrow_sizes import check_parquet
 from mgce._files import replacing
 from mgce._limits import CHUNK_ROWS, EXPANDED_BYTES, TableSize, check_zip, read_at_most
+from mgce._messages import expected, not_installed
 from mgce._text import printable
-from mgce._validation import expected, not_installed
 
 PICTURES, TEXTS = "pictures", "texts"
 KINDS = (PICTURES, TEXTS)

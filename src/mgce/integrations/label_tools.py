@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element
 import pandas as pd
 
 from mgce._files import write_files
+from mgce._messages import check_choice, expected
 from mgce._text import spreadsheet_cell, spreadsheet_text
-from mgce._validation import check_choice, expected
 
 AGENT = "mgce"  # who made a suggestion
 # The columns of a file of decisions, as the page of `mgce review` saves it.

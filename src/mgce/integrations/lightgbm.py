@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 from scipy import sparse
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.estimators.base import FloatArray
 from mgce.integrations.boosting import BoostedClassifier, Rows
 

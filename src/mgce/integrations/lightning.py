@@ -10,7 +10,8 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 from torchmetrics import MeanMetric, Metric
 
-from mgce._validation import expected, has_float64
+from mgce._messages import expected
+from mgce._validation import has_float64
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import both_probs, ignore_index_of, with_reduction

@@ -9,7 +9,7 @@ from skorch import NeuralNetClassifier
 from skorch.callbacks import Callback
 from torch import Tensor
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.modules import MGCELoss
 from mgce.losses.protocol import own_link

@@ -17,7 +17,7 @@ from transformers import (
 )
 from transformers import pipeline as make_pipeline
 
-from mgce._validation import check_choice, expected
+from mgce._messages import check_choice, expected
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.modules import MGCELoss, MinimaxLink
 from mgce.losses.protocol import evaluating, ignore_index_of, with_reduction

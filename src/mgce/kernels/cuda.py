@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.kernels.options import SWITCHED_OFF, LossArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA
 

@@ -11,7 +11,8 @@ from torch._C import _are_functorch_transforms_active, _get_tracing_state, _len_
 from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 from torch.autograd import forward_ad
 
-from mgce._validation import REDUCTIONS, check_choice
+from mgce._messages import check_choice
+from mgce._validation import REDUCTIONS
 from mgce.kernels import cpu, cuda, proof
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, switched_off
 from mgce.numerics.root import LARGEST_BETA, Beta

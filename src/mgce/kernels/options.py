@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from mgce._validation import expected
+from mgce._messages import expected
 
 SWITCHED_OFF = "the environment has MGCE_KERNEL=off"  # the obstacle where no kernel is wanted
 

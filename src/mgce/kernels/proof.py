@@ -28,7 +28,7 @@ from torch import Tensor
 
 import mgce
 from mgce._files import to_json, write_files
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.kernels import cuda, cuda_plan
 from mgce.kernels.comparison import compare
 

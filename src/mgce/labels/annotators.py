@@ -13,7 +13,7 @@ from scipy import sparse, stats
 from scipy.special import gammaln, softmax
 
 from mgce._arrays import FloatArray, IntArray
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.labels.mixture import even_noise
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from mgce._arrays import FloatArray, IntArray, one_hot
-from mgce._validation import check_number
+from mgce._messages import check_number
 from mgce.labels.consensus import read_labels
 
 

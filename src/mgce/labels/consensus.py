@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs_of, sorted_classes
 from mgce._column_types import cells_of, frame_of
+from mgce._messages import check_count, expected, listed
 from mgce._row_order import content_order
-from mgce._validation import check_count, expected, listed
 from mgce.labels.annotators import Annotations, Annotator, AnnotatorModel, annotator_model, annotator_table
 from mgce.labels.doubtful import DoubtfulLabels
 from mgce.labels.independence import Independence, independence, shared_evidence

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs
-from mgce._validation import check_count, expected
+from mgce._messages import check_count, expected
 
 Train = Callable[[IntArray, IntArray], Any]  # from rows to train on and others to the others' probabilities
 Fold = tuple[NDArray[Any], NDArray[Any]]  # rows to train on, and others

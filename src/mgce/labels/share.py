@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import beta, binom, chi2
 
 from mgce._arrays import FloatArray, IntArray, as_labels, as_probs
-from mgce._validation import expected, expected_share
+from mgce._messages import expected, expected_share
 
 ASSUMPTION = "on every row the right label is at least as likely as any one wrong label"
 

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, one_hot
+from mgce._messages import check_choice, expected
 from mgce._threads import threads_for
+from mgce._validation import check_beta
 from mgce.linear.first_order import minimise, run_lbfgs
 from mgce.linear.interior_point import interior_path
 from mgce.linear.objective import THOROUGH, LinearProblem, Link, moments, phi_and_p, plan
@@ -207,12 +208,12 @@ def fit_linear(
 
     Reference: paper, equations (11) and (12).
     """
-    _validation.check_beta(beta)
+    check_beta(beta)
     methods = (method,) if isinstance(method, str) else tuple(method)
     for name in methods:
-        _validation.check_choice("method", name, METHODS)
+        check_choice("method", name, METHODS)
     if "lp" in methods and beta != 1:
-        raise ValueError(_validation.expected("beta", "1 for method 'lp'", beta))
+        raise ValueError(expected("beta", "1 for method 'lp'", beta))
     psi = as_matrix(features)
     weight = _weight(sample_weight, psi.shape[0])
     given_tau = None if tau is None else as_array(tau, "tau")
@@ -246,7 +247,7 @@ def _anchor(n: int, labels: Any, anchor: Any, n_classes: int | None) -> FloatArr
 def _penalty(lambda_: Any, shape: tuple[int, ...]) -> FloatArray:
     penalty = np.broadcast_to(as_array(lambda_, "lambda_"), shape)
     if penalty.min() < 0:
-        raise ValueError(_validation.expected("lambda_", "not negative", float(penalty.min())))
+        raise ValueError(expected("lambda_", "not negative", float(penalty.min())))
     return penalty
 
 
@@ -255,7 +256,7 @@ def _weight(sample_weight: Any, n: int) -> FloatArray:
         return np.full(n, 1 / n)
     weight = as_array(sample_weight, "sample_weight")
     if weight.shape != (n,) or weight.min() < 0 or weight.sum() == 0:
-        raise ValueError(_validation.expected("sample_weight", f"{n} numbers that are not negative nor all 0", weight))
+        raise ValueError(expected("sample_weight", f"{n} numbers that are not negative nor all 0", weight))
     return np.asarray(weight / weight.sum())
 
 
@@ -263,11 +264,11 @@ def _tau(tau: FloatArray | None, psi: Matrix, anchor: FloatArray | None, weight:
     """Return the moments tau, shape (k, d): the given ones, or otherwise the moments of the anchor."""
     if tau is None:
         if anchor is None:
-            raise ValueError(_validation.expected("labels", "given where `tau` is not", None))
+            raise ValueError(expected("labels", "given where `tau` is not", None))
         tau = moments(psi, anchor, weight)
     shape = (tau.shape[0], psi.shape[1])
     if tau.shape != shape:
-        raise ValueError(_validation.expected("tau", f"of shape (k, {shape[1]})", tau.shape))
+        raise ValueError(expected("tau", f"of shape (k, {shape[1]})", tau.shape))
     return tau
 
 

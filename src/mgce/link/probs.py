@@ -18,7 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mgce import _validation
+from mgce._messages import check_choice, expected
+from mgce._validation import HALF_TYPES, broadcast_beta, check_beta, check_logits, is_concrete
 from mgce.kernels import cpu, dispatch
 from mgce.numerics import implicit, root
 from mgce.numerics.implicit import solve
@@ -39,7 +40,7 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
     types are computed in float32.
     """
     rows = logits.movedim(dim, -1)
-    rows = rows.float() if rows.dtype in (torch.float16, torch.bfloat16) else rows
+    rows = rows.float() if rows.dtype in HALF_TYPES else rows
     if output != "root" and not isinstance(beta, Tensor) and beta >= LARGEST_BETA:
         return rows.softmax(-1)
     if not dispatch.can_solve(rows, beta):
@@ -155,9 +156,9 @@ def normalizer(
 
     Reference: paper, equations (12), (13) and Theorem 3.
     """
-    beta = _validation.check_beta(beta)
-    dim = _validation.check_logits(logits, dim)
-    _validation.check_choice("method", method, METHODS)
+    beta = check_beta(beta)
+    dim = check_logits(logits, dim)
+    check_choice("method", method, METHODS)
     rows = logits.movedim(dim, -1)
     t = of_rows("root", rows, beta, -1) if method == "newton" else solve(rows, beta, -1, method, tol)[1]
     return (t - rows.detach().amax(-1)).to(result_dtype(logits))
@@ -187,8 +188,8 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> 
 
     Reference: paper, equation (19).
     """
-    beta = _validation.check_beta(beta)
-    dim = _validation.check_logits(logits, dim)
+    beta = check_beta(beta)
+    dim = check_logits(logits, dim)
     rows = logits.movedim(dim, -1)
     t = of_rows("root", rows, beta, -1)
     x = rows.to(t.dtype) - rows.detach().amax(-1, keepdim=True)
@@ -197,7 +198,7 @@ def normalized_logits(logits: Tensor, *, beta: Beta, dim: int | None = None) -> 
 
 def result_dtype(logits: Tensor) -> torch.dtype:
     """Return the dtype of a result: float32 for half types under autocast, otherwise the dtype of the logits."""
-    half = logits.dtype in (torch.float16, torch.bfloat16)
+    half = logits.dtype in HALF_TYPES
     return torch.float32 if half and torch.is_autocast_enabled(logits.device.type) else logits.dtype
 
 
@@ -283,8 +284,8 @@ def minimax_to_worst_case(h: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
     Reference: paper, Theorem 1, equation (15), for 1 < beta < inf.
     """
-    beta = _validation.check_beta(beta)
-    dim = _validation.check_logits(h, dim, "h")
+    beta = check_beta(beta)
+    dim = check_logits(h, dim, "h")
     return _power_and_normalize(h, _less_inverse(beta), dim)
 
 
@@ -314,23 +315,23 @@ def worst_case_to_minimax(p: Tensor, *, beta: Beta, dim: int | None = None) -> T
 
     Reference: paper, Theorem 1, equation (16).
     """
-    beta = _validation.check_beta(beta)
-    dim = _validation.check_logits(p, dim, "p")
+    beta = check_beta(beta)
+    dim = check_logits(p, dim, "p")
     if isinstance(beta, Tensor):
-        one = _validation.is_concrete(beta) and bool((beta == 1).any())
+        one = is_concrete(beta) and bool((beta == 1).any())
         alpha: Beta = 1 / torch.where(beta > 1, _less_inverse(beta), torch.nan)
     else:
         one = beta == 1
         alpha = beta if one else 1 / _less_inverse(beta)
     if one:
-        raise ValueError(_validation.expected("beta", "greater than 1, since at 1 p does not determine h", 1))
+        raise ValueError(expected("beta", "greater than 1, since at 1 p does not determine h", 1))
     return _power_and_normalize(p, alpha, dim)
 
 
 def _probs(output: str, logits: Tensor, beta: Beta, dim: int | None) -> Tensor:
     """Return the probabilities named by `output`, "minimax" or "worst_case"; they are contiguous if the logits are."""
-    beta = _validation.check_beta(beta)
-    dim = _validation.check_logits(logits, dim)
+    beta = check_beta(beta)
+    dim = check_logits(logits, dim)
     probs = of_rows(output, logits, beta, dim).movedim(-1, dim).to(result_dtype(logits))
     return probs.contiguous() if logits.is_contiguous() else probs
 
@@ -346,11 +347,11 @@ def _less_inverse(beta: Beta) -> Beta:
 
 def _power_and_normalize(probs: Tensor, exponent: Beta, dim: int) -> Tensor:
     rows = probs.movedim(dim, -1)
-    if rows.dtype in (torch.float16, torch.bfloat16):
+    if rows.dtype in HALF_TYPES:
         rows = rows.float()
     if not isinstance(exponent, Tensor):  # a number would be a constant to a compiler, which then compiles for each
         exponent = torch.full((), exponent, dtype=rows.dtype, device=rows.device)
-    exponent = _validation.broadcast_beta(exponent, rows.shape[:-1]).to(rows.dtype).unsqueeze(-1)
+    exponent = broadcast_beta(exponent, rows.shape[:-1]).to(rows.dtype).unsqueeze(-1)
     # Relative to the largest, a constant to autograd, so that a large exponent cannot take every class to zero.
     ratio = rows / rows.detach().amax(-1, keepdim=True)
     on = ~(ratio <= 0)  # NaN stays

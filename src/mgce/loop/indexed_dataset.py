@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from mgce._validation import expected
+from mgce._messages import expected
 
 
 class IndexedDataset(Dataset[Any]):

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mgce._messages import expected
 from mgce._svg import Axis, Series, chart
-from mgce._validation import expected
 from mgce.labels.choosing import shown_better
 from mgce.labels.share import kind_of_predictions, share_of_predictions
 from mgce.loop.average import Average, copied, random_states, set_random

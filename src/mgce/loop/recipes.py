@@ -8,8 +8,7 @@ from statistics import NormalDist
 
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_count, expected
 from mgce.labels.choosing import most_predicted
 from mgce.loop.average import random_states, set_random
 from mgce.loop.keeper import ModelKeeper
@@ -184,7 +183,7 @@ def choose_recipe(
     recipes = dict(RECIPES if recipes is None else recipes)
     if not recipes:
         raise ValueError(expected("recipes", "at least one recipe", "none"))
-    _validation.check_count("patience", patience)
+    check_count("patience", patience)
     running = {name: _Running(train(criterion_of(make, num_rows, num_classes))) for name, make in recipes.items()}
     for one in running.values():
         one.advance(patience, 1)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from mgce._messages import NAMED, expected, listed
 from mgce._rounding import percent_up
-from mgce._validation import NAMED, expected, listed
 from mgce.labels.choosing import mcnemar
 from mgce.labels.share import ASSUMPTION, CLASS_DEPENDENT, NoiseKind, NoiseShare
 

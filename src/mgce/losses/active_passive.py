@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.kernels.options import SoftmaxTerms
 from mgce.losses.modules import CE, MAE
 from mgce.losses.records import NamedLoss, Number, Presets

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from mgce import _validation
-from mgce._validation import class_dim, expected
+from mgce._messages import expected
+from mgce._validation import class_dim
 from mgce.kernels.options import LossOptions
 from mgce.numerics.root import Beta
-
-HALF_TYPES = _validation.HALF_TYPES
 
 
 def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
@@ -33,7 +32,7 @@ def with_class_dim(input: Tensor, target: Tensor, dim: int | None) -> tuple[Tens
 
 def result_dtype(input: Tensor, target: Tensor, weight: Tensor | None) -> torch.dtype:
     """Return the dtype that the loss of `cross_entropy` would have for these arguments."""
-    if input.dtype in HALF_TYPES and torch.is_autocast_enabled(input.device.type):
+    if input.dtype in _validation.HALF_TYPES and torch.is_autocast_enabled(input.device.type):
         return torch.float32
     if not target.is_floating_point():
         return input.dtype

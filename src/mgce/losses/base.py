@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.loss import _WeightedLoss
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import expected
+from mgce._validation import check_beta, check_class_weight, check_cross_entropy, check_dim
 from mgce.kernels.options import SoftmaxTerms
 from mgce.numerics.root import Beta
 
@@ -96,11 +96,11 @@ class Loss(_WeightedLoss, Criterion):
         *,
         dim: int | None = None,
     ) -> None:
-        _validation.check_class_weight(weight)
+        check_class_weight(weight)
         super().__init__(weight, size_average, reduce, reduction)
-        _validation.check_cross_entropy(self.reduction, ignore_index, label_smoothing)
+        check_cross_entropy(self.reduction, ignore_index, label_smoothing)
         if dim is not None:
-            _validation.check_dim(dim)
+            check_dim(dim)
         self.ignore_index = python_number(ignore_index)
         self.label_smoothing = python_number(label_smoothing)
         self.dim = python_number(dim)
@@ -140,7 +140,7 @@ def python_number(value: Any) -> Any:
 
 def store_beta(module: WithBeta, beta: Beta) -> None:
     """Store beta in the module: a number or a parameter as an attribute, another tensor as a buffer."""
-    number = _validation.check_beta(_in_range(beta))
+    number = check_beta(_in_range(beta))
     if hasattr(module, "raw_beta"):
         del module.raw_beta
     if isinstance(beta, Tensor) and not isinstance(beta, nn.Parameter):

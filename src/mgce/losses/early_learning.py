@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mgce import _validation
+from mgce._messages import check_count, check_fraction, check_number
 from mgce.losses.indexed import IndexedLoss, against_probs, from_all_processes, probabilities
 from mgce.losses.modules import CE
 from mgce.losses.records import NamedLoss, Presets
@@ -70,8 +70,8 @@ class ELRLoss(IndexedLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(loss, num_rows, num_classes, reduction)
-        _validation.check_number("strength", strength, 0)
-        _validation.check_fraction("momentum", momentum)
+        check_number("strength", strength, 0)
+        check_fraction("momentum", momentum)
         self.strength, self.momentum = float(strength), float(momentum)
         self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes, dtype=torch.float32))
 
@@ -152,7 +152,7 @@ class SoftBootstrapLoss(IndexedLoss):
         self, num_rows: int, num_classes: int, loss: nn.Module | None = None, *, start: int = 5, reduction: str = "mean"
     ) -> None:
         super().__init__(loss, num_rows, num_classes, reduction)
-        _validation.check_count("start", start)
+        check_count("start", start)
         self.start = int(start)
         # Rows so far, of all epochs: on the CPU, so that no step waits for a device, and a tensor, since a number would
         # be compiled anew at each step.

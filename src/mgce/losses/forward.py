@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import expected
+from mgce._validation import HALF_TYPES, check_beta, check_logits, check_probs, has_float64, is_concrete
 from mgce.kernels.options import LossOptions, SoftmaxArguments, SoftmaxTerms
 from mgce.link.probs import worst_case_probs
-from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype
+from mgce.losses.arguments import check_arguments, result_dtype
 from mgce.losses.composite import loss_of_log_probs, loss_of_probs
 from mgce.losses.modules import CE, MGCE, MinimaxLink
 from mgce.losses.protocol import link_of, terms_of
@@ -73,7 +73,7 @@ def forward_corrected_logits(
     Reference: Patrini et al., Making deep neural networks robust to label noise: a loss correction approach, 2017.
     """
     beta = _correctable(beta)
-    dim = _validation.check_logits(logits, dim)
+    dim = check_logits(logits, dim)
     _check_transition(transition)
     _check_classes(transition, logits.shape[dim])
     return _corrected_logits(logits, transition, beta, dim, 0.0)
@@ -179,7 +179,7 @@ class ForwardCorrection(Wrapper, Precise):
 
     def _least(self) -> float:
         """Return a lower bound of the entries of T; 0 where T is on a GPU, compiled, or has small entries."""
-        if self.least > 0 or not _validation.is_concrete(self.transition):
+        if self.least > 0 or not is_concrete(self.transition):
             return self.least
         least = float(self.transition.min())
         return least if least >= LEAST_KNOWN else 0.0
@@ -203,7 +203,7 @@ class ForwardCorrection(Wrapper, Precise):
 
 
 def _correctable(beta: object) -> float:
-    number = _validation.check_beta(beta)
+    number = check_beta(beta)
     if isinstance(number, Tensor) or number == 1:
         raise ValueError(expected("beta", "one number above 1, where p determines logits", beta))
     return number if number <= torch.finfo(torch.float32).max else math.inf
@@ -235,8 +235,8 @@ def _check_transition(transition: Tensor) -> None:
     if not isinstance(transition, Tensor) or transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
         got = tuple(transition.shape) if isinstance(transition, Tensor) else type(transition).__name__
         raise ValueError(expected("transition", "a tensor of shape (k, k)", got))
-    if _validation.is_concrete(transition):
-        _validation.check_probs(transition, "transition")
+    if is_concrete(transition):
+        check_probs(transition, "transition")
 
 
 def _log(probs: Tensor) -> Tensor:
@@ -251,7 +251,7 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Te
     least entry of T is not known and tensor values cannot be read, or else, it is computed by a log-sum-exp over k^2
     numbers a row.
     """
-    wide = torch.float64 if _validation.has_float64(x.device) else x.dtype
+    wide = torch.float64 if has_float64(x.device) else x.dtype
     if beta == math.inf:
         log_p = F.log_softmax(x, -1)
         p = log_p.to(wide).exp()
@@ -259,7 +259,7 @@ def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Te
         p = worst_case_probs(x, beta=beta, dim=-1)
     if least > LEAST_MIXED:
         return (p.to(wide) @ transition.to(wide)).log().to(x.dtype)
-    if _validation.is_concrete(p) and _validation.is_concrete(transition):
+    if is_concrete(p) and is_concrete(transition):
         mixed = p.double() @ transition.double()
         if (mixed > LEAST_MIXED).all():
             return mixed.log().to(x.dtype)

@@ -13,12 +13,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mgce import _validation
-from mgce._validation import class_dim
+from mgce._validation import HALF_TYPES, broadcast_beta, check_logits, class_dim
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxTerms
 from mgce.losses.arguments import (
-    HALF_TYPES,
     check_arguments,
     result_dtype,
     warn_of_many_concrete_labels,
@@ -178,7 +176,7 @@ def gce_loss(  # noqa: D417 - the others are described where they are composed
     log_probs = wanted.of(log_probs)
     if isinstance(beta, Tensor):
         rows = input.movedim(dim, -1).shape[:-1]
-        beta = _validation.broadcast_beta(beta, rows).to(log_probs.dtype)
+        beta = broadcast_beta(beta, rows).to(log_probs.dtype)
         beta = beta.unsqueeze(dim) if wanted.keepdim else beta
         scores = _of_logs(log_probs, beta)
     else:
@@ -222,7 +220,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
 
     Reference: paper, equations (3) and (5).
     """
-    dim = _validation.check_logits(probs, dim, "probs")
+    dim = check_logits(probs, dim, "probs")
     rows = probs.movedim(dim, -1)
     soft = isinstance(target, Tensor) and target.shape == probs.shape
     options = LossOptions(reduction=reduction)
@@ -235,7 +233,7 @@ def alpha_loss(probs: Tensor, target: Tensor, *, beta: Beta, dim: int | None = N
     h = h.float() if h.dtype in HALF_TYPES else h
     if not isinstance(beta, Tensor):
         beta = torch.full((), beta if beta <= torch.finfo(h.dtype).max else math.inf, dtype=h.dtype, device=h.device)
-    scores = _alpha_scores(h, _validation.broadcast_beta(beta, rows.shape[:-1]).to(h.dtype).reshape(-1, 1))
+    scores = _alpha_scores(h, broadcast_beta(beta, rows.shape[:-1]).to(h.dtype).reshape(-1, 1))
     loss = nll(scores, flat, None, options).to(result_dtype(rows, flat, None))
     return loss.reshape(rows.shape[:-1]) if reduction == "none" else loss
 

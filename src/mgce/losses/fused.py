@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mgce._validation import HALF_TYPES
 from mgce.kernels import cuda, dispatch
 from mgce.kernels.options import LossArguments, LossOptions, SoftmaxArguments, SoftmaxTerms
-from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.composite import composite_loss_and_grad, composite_mgce_loss, composite_softmax_loss
 
 # A GPU multiplies so many numbers in less time than its host takes to launch the kernel that passes over rows.

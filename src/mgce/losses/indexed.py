@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.nn import functional as F
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_choice, check_count, expected
+from mgce._validation import REDUCTIONS, is_concrete
 from mgce.losses.base import OF_LOSSES_INSIDE
 from mgce.losses.functional import gce_loss
 from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_input, divisor, ignored_of_unreduced
@@ -30,11 +30,11 @@ class IndexedLoss(Wrapper, Remembering):
     def __init__(self, loss: nn.Module | None, num_rows: int, num_classes: int, reduction: str) -> None:
         super().__init__(nn.CrossEntropyLoss(reduction="none") if loss is None else loss)
         for name, value in (("num_rows", num_rows), ("num_classes", num_classes)):
-            _validation.check_count(name, value)
+            check_count(name, value)
         if num_rows * num_classes > LARGEST_BUFFER:
             what = f"such that num_rows * num_classes is at most {LARGEST_BUFFER:.0e}"
             raise ValueError(expected("num_rows", what, f"num_rows={num_rows} and num_classes={num_classes}"))
-        _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+        check_choice("reduction", reduction, REDUCTIONS)
         self._ignored = ignored_of_unreduced(self.loss)
         self.num_rows, self.num_classes, self.reduction = int(num_rows), int(num_classes), reduction
 
@@ -103,7 +103,7 @@ class IndexedLoss(Wrapper, Remembering):
         if index.shape != input.shape[:1]:
             raise ValueError(expected("index", f"one integer for each of {len(input)} rows", tuple(index.shape)))
         # Values are looked at only where this waits for no device, and no compiler would have to guess them.
-        if index.device.type == "cpu" and _validation.is_concrete(index) and len(index):
+        if index.device.type == "cpu" and is_concrete(index) and len(index):
             low, high = int(index.min()), int(index.max())
             if low < 0 or high >= self.num_rows:
                 what = f"in [0, {self.num_rows}), as num_rows={self.num_rows}"

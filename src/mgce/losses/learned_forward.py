@@ -8,9 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, distributed, nn
 
-from mgce import _validation
-from mgce._validation import expected
-from mgce.losses.arguments import HALF_TYPES
+from mgce._messages import check_count, expected
+from mgce._validation import HALF_TYPES
 from mgce.losses.forward import ForwardCorrection, columns, is_indices
 from mgce.losses.modules import GCE, GCELoss
 from mgce.losses.protocol import ignore_index_of, terms_of
@@ -114,9 +113,9 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     counts: Tensor
 
     def __init__(self, num_classes: int, loss: nn.Module | None = None, *, window: int | None = None) -> None:
-        _validation.check_count("num_classes", num_classes, 2)
+        check_count("num_classes", num_classes, 2)
         if window is not None:
-            _validation.check_count("window", window)
+            check_count("window", window)
         k, start = int(num_classes), LEARNING.start
         # Transposed in memory, as later matrices are: a column of T is then read in one piece.
         self_and_others = torch.full((k, k), (1 - start) / (k - 1), dtype=torch.float32).fill_diagonal_(start).T

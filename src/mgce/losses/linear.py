@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.autograd import forward_ad
 from torch.nn import functional as F
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_count, expected
+from mgce._validation import broadcast_beta, check_floating
 from mgce.kernels import dispatch
 from mgce.kernels.options import LossOptions
 from mgce.losses.arguments import check_device, check_options, check_targets, result_dtype
@@ -170,7 +170,7 @@ def linear_mgce_loss(
     options = LossOptions(-100 if ignore_index is None else ignore_index, reduction, label_smoothing)
     beta, options = check_options(options, beta), options.numbers()
     if chunk_rows is not None:
-        _validation.check_count("chunk_rows", chunk_rows)
+        check_count("chunk_rows", chunk_rows)
     _check_head(input, linear_weight, linear_bias)
     batch, (k, d) = input.shape[:-1], linear_weight.shape
     check_targets(input, target, weight, (*batch, k), -1, options.ignore_index)
@@ -180,7 +180,7 @@ def linear_mgce_loss(
     linear_bias = None if linear_bias is None else _in_autocast_dtype(linear_bias)
     labels = target.reshape(-1, k) if soft else target.reshape(-1).long()
     if isinstance(beta, Tensor):
-        beta = _validation.broadcast_beta(beta, batch).reshape(-1)
+        beta = broadcast_beta(beta, batch).reshape(-1)
     chosen = dispatch.choose(backend, rows, labels, weight, beta, classes=k)
 
     def unfused(
@@ -250,7 +250,7 @@ def _check_head(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None
     if linear_bias is not None:
         tensors["linear_bias"] = linear_bias
     for name, tensor in tensors.items():
-        _validation.check_floating(tensor, name)
+        check_floating(tensor, name)
     if input.ndim == 0:
         raise RuntimeError(expected("input", "a tensor with a dimension of features", "a scalar"))
     if linear_weight.ndim != 2 or len(linear_weight) == 0 or linear_weight.shape[1] != input.shape[-1]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mgce import _validation
+from mgce._validation import target_out_of_range
 from mgce.kernels import cuda, dispatch
 from mgce.kernels.options import LossArguments, LossOptions
 from mgce.losses.composite import composite_loss_and_grad
@@ -154,7 +154,7 @@ def _kept_rows(target: Tensor, k: int, ignore_index: int) -> Tensor | None:
     kept = target != ignore_index
     wrong = kept & ((target < 0) | (target >= k))
     if bool(wrong.any()):
-        raise IndexError(_validation.target_out_of_range(target[wrong][0].item(), k, ignore_index))
+        raise IndexError(target_out_of_range(target[wrong][0].item(), k, ignore_index))
     return None if bool(kept.all()) else kept.nonzero().squeeze(1)
 
 

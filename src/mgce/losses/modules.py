@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_choice, check_count, expected
 from mgce.kernels import dispatch
 from mgce.kernels.options import SoftmaxTerms
 from mgce.link.probs import minimax_probs, minimax_to_worst_case, worst_case_probs
@@ -54,7 +53,7 @@ class MinimaxLink(WithBeta):
 
     def __init__(self, beta: Beta = DEFAULT_BETA, dim: int | None = None, output: str = "minimax") -> None:
         super().__init__()
-        _validation.check_choice("output", output, OUTPUTS)
+        check_choice("output", output, OUTPUTS)
         store_beta(self, beta)
         self.dim = python_number(dim)
         self.output = output
@@ -122,7 +121,7 @@ class MGCELoss(RobustLoss):
         dim: int | None = None,
     ) -> None:
         super().__init__(weight, size_average, ignore_index, reduce, reduction, label_smoothing, beta=beta, dim=dim)
-        _validation.check_choice("backend", backend, dispatch.BACKENDS)
+        check_choice("backend", backend, dispatch.BACKENDS)
         self.backend = backend
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -193,9 +192,9 @@ class LinearMGCELoss(RobustLoss):
     ) -> None:
         ignored = -100 if ignore_index is None else ignore_index
         super().__init__(weight, None, ignored, None, reduction, label_smoothing, beta=beta)
-        _validation.check_choice("backend", backend, dispatch.BACKENDS)
+        check_choice("backend", backend, dispatch.BACKENDS)
         if chunk_rows is not None:
-            _validation.check_count("chunk_rows", chunk_rows)
+            check_count("chunk_rows", chunk_rows)
         if weight is not None and weight.shape != (num_classes,):
             sentence = expected("weight", f"one number for each of the {num_classes} classes", tuple(weight.shape))
             raise RuntimeError(sentence)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import expected
+from mgce._validation import check_floating
 from mgce.losses.protocol import both_probs, dim_of, link_of
 from mgce.losses.wrapping import Wrapper
 
@@ -20,7 +20,7 @@ class MultiLabelLink(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape."""
-        _validation.check_floating(logits, "logits")
+        check_floating(logits, "logits")
         return _of_yes(self.link(_two_classes(logits)), logits)
 
 
@@ -68,7 +68,7 @@ class MultiLabelLoss(Wrapper):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         """Compute the loss of logits against answers of the same shape."""
-        _validation.check_floating(input, "input")
+        check_floating(input, "input")
         if not isinstance(target, Tensor):
             raise TypeError(expected("target", "a torch.Tensor", type(target).__name__))
         if target.shape != input.shape:

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from mgce._validation import check_choice, check_fraction, expected
+from mgce._messages import check_choice, check_fraction, expected
 from mgce.losses import active_passive, early_learning, forward, learned_forward, modules, trimmed
 from mgce.losses.records import SHARED, NamedLoss
 

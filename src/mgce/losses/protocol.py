@@ -16,8 +16,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_choice, expected
+from mgce._validation import REDUCTIONS
 from mgce.kernels.options import SoftmaxTerms
 from mgce.losses.base import Criterion
 from mgce.losses.modules import LinearMGCELoss, MinimaxLink
@@ -125,7 +125,7 @@ def with_reduction(loss: nn.Module, reduction: str, name: str = "loss") -> nn.Mo
     Raises:
         TypeError, ValueError: if an argument has a type or a value not allowed above.
     """
-    _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+    check_choice("reduction", reduction, REDUCTIONS)
     check_loss(name, loss)
     loss = original(loss)
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*loss.parameters(), *loss.buffers())}

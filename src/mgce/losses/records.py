@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import nn
 
-from mgce import _validation
+from mgce._messages import check_count, check_number, expected
 from mgce.losses.base import Loss
 
 Keywords = Mapping[str, Any]
@@ -53,11 +53,11 @@ def check_in_range(name: str, value: Any, is_integer: bool, least: float | None,
     if least is None:
         return
     if is_integer:
-        _validation.check_count(name, value, int(least))
+        check_count(name, value, int(least))
         if value > most:
-            raise ValueError(_validation.expected(name, f"at most {most}", value))
+            raise ValueError(expected(name, f"at most {most}", value))
     else:
-        _validation.check_number(name, value, least, most, above=above)
+        check_number(name, value, least, most, above=above)
 
 
 @dataclass(frozen=True)

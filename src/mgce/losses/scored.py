@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from mgce import _validation
-from mgce._validation import class_dim
+from mgce._validation import HALF_TYPES, class_dim, target_out_of_range
 from mgce.kernels.options import LossOptions
-from mgce.losses.arguments import HALF_TYPES, check_arguments, result_dtype, with_class_dim
+from mgce.losses.arguments import check_arguments, result_dtype, with_class_dim
 from mgce.numerics import root
 
 
@@ -78,7 +77,7 @@ def _hard_nll(scores: Tensor, target: Tensor, weight: Tensor | None, ignore_inde
     except IndexError:
         k = scores.shape[class_dim(scores)]
         wrong = target[((target < 0) | (target >= k)) & (target != ignore_index)]
-        raise IndexError(_validation.target_out_of_range(wrong[0].item(), k, ignore_index)) from None
+        raise IndexError(target_out_of_range(wrong[0].item(), k, ignore_index)) from None
 
 
 def _uniform_nll(scores: Tensor, target: Tensor, weight: Tensor | None, options: LossOptions) -> Tensor:

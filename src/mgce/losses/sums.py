@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_number, expected
 from mgce.kernels.options import LossOptions, SoftmaxTerms
 from mgce.losses.arguments import with_class_dim
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion, Loss
@@ -65,7 +64,7 @@ class SumLoss(Criterion):
             raise ValueError(expected("weights", f"one number for each of {len(losses)} losses", weights))
         for i, (loss, weight) in enumerate(zip(losses, weights, strict=True)):
             check_loss(f"losses[{i}]", loss)
-            _validation.check_number(f"weights[{i}]", weight, -math.inf)
+            check_number(f"weights[{i}]", weight, -math.inf)
         if not any(weights):
             raise ValueError(expected("weights", "not all 0", weights))
         _check_alike([loss for loss, weight in zip(losses, weights, strict=True) if weight])

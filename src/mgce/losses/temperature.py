@@ -10,10 +10,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_number, expected
+from mgce._validation import HALF_TYPES, check_floating, check_labels, check_logits
 from mgce.link.probs import worst_case_probs
-from mgce.losses.arguments import HALF_TYPES
 from mgce.losses.modules import MinimaxLink
 from mgce.losses.protocol import both_probs, check_loss, link_of
 from mgce.losses.wrapping import Wrapper, check_input, in_float32
@@ -29,7 +28,7 @@ class ScaledLink(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities; half types are computed in float32, and a masked class stays masked."""
-        _validation.check_floating(logits, "logits")
+        check_floating(logits, "logits")
         rows = logits.float() if logits.dtype in HALF_TYPES else logits
         probs: Tensor = self.link(self.scale * rows)
         return probs.to(logits.dtype)
@@ -66,7 +65,7 @@ class LogitScale(Wrapper):
 
     def __init__(self, loss: nn.Module, scale: float = 1.0) -> None:
         super().__init__(loss)
-        _validation.check_number("scale", scale, 1e-30, 1e30)
+        check_number("scale", scale, 1e-30, 1e30)
         self.scale = scale
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -182,7 +181,7 @@ class TemperatureScaling(nn.Module):
         Raises:
             TypeError, ValueError: if an argument has a type or a value not allowed above.
         """
-        _validation.check_logits(logits, None)
+        check_logits(logits, None)
         if logits.ndim != 2 or len(logits) == 0:
             raise ValueError(expected("logits", "of shape (N, k), N >= 1", tuple(logits.shape)))
         logits = self.before(logits)
@@ -191,7 +190,7 @@ class TemperatureScaling(nn.Module):
             raise ValueError(
                 expected("logits", "without NaN or inf, and in each row a number", top[~top.isfinite()][0].item())
             )
-        _validation.check_labels(target, logits.shape[1])
+        check_labels(target, logits.shape[1])
         if len(target) != len(logits):
             raise ValueError(expected("target", f"of shape ({len(logits)},), to match `logits`", tuple(target.shape)))
         target = target.long()

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_choice, check_count, check_fraction, expected
+from mgce._validation import REDUCTIONS, check_ignore_index
 from mgce.kernels import cpu, dispatch
 from mgce.losses.base import OF_LOSSES_INSIDE, python_number
 from mgce.losses.modules import CE, MGCE
@@ -143,7 +143,7 @@ class RecentLosses(Remembering):
 
 def check_trim(name: str, share: Any) -> None:
     """Require `share` to be a number in [0, 1): the fraction of the rows of a label that is left out."""
-    _validation.check_fraction(name, share)
+    check_fraction(name, share)
     if share == 1:
         raise ValueError(expected(name, "below 1, so that some rows of a label are learnt", share))
 
@@ -233,17 +233,17 @@ class TrimmedLoss(Wrapper):
     ) -> None:
         super().__init__(loss)
         for name, value in (("num_classes", num_classes), ("window", window)):
-            _validation.check_count(name, value)
+            check_count(name, value)
         if (num_classes + 1) * (window + 1) > LARGEST_BUFFER:
             what = f"such that (num_classes + 1) (window + 1) is at most {LARGEST_BUFFER:.0e}"
             raise ValueError(expected("window", what, f"window={window} and num_classes={num_classes}"))
         shares = _shares(trim, num_classes)
-        _validation.check_choice("reduction", reduction, _validation.REDUCTIONS)
+        check_choice("reduction", reduction, REDUCTIONS)
         self._ignored_inside = ignored_of_unreduced(loss)
         if ignore_index is None:
             self.ignore_index = self._ignored_inside
         else:
-            _validation.check_ignore_index(ignore_index)
+            check_ignore_index(ignore_index)
             self.ignore_index = python_number(ignore_index)
         self.reduction = reduction
         self.recent = RecentLosses(shares, int(window))

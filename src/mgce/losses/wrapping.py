@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
-from mgce._validation import expected
-from mgce.losses.arguments import HALF_TYPES, check_weight, result_dtype
+from mgce._messages import expected
+from mgce._validation import HALF_TYPES, check_logits
+from mgce.losses.arguments import check_weight, result_dtype
 from mgce.losses.base import OF_LOSSES_INSIDE, Criterion
 from mgce.losses.protocol import (
     IGNORED,
@@ -77,7 +77,7 @@ def in_float32(loss: nn.Module, function: Callable[[Tensor, Tensor], Tensor], in
 
 def check_input(loss: nn.Module, input: Tensor) -> int:
     """Check the logits that a loss is given, and return their dimension of classes."""
-    return _validation.check_logits(input, dim_of(loss), "input")
+    return check_logits(input, dim_of(loss), "input")
 
 
 def ignored_of_unreduced(loss: nn.Module) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mgce._validation import not_installed
+from mgce._messages import not_installed
 from mgce.metrics.calibration import (
     ReliabilityCurve,
     adaptive_calibration_error,

@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mgce import _validation
+from mgce._messages import check_count, expected
+from mgce._validation import check_labels, check_probs, has_float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,7 +292,7 @@ def _new_axes() -> Any:
 
 
 def _prepared(probs: Tensor, target: Tensor, n_bins: int, validate_args: bool) -> tuple[Tensor, Tensor]:
-    _validation.check_count("n_bins", n_bins)
+    check_count("n_bins", n_bins)
     return prepared(probs, target, validate_args)
 
 
@@ -312,7 +313,7 @@ def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor
     Both are moved to the CPU if their device has no float64. The inputs are checked first if `validate_args` is true.
     """
     given: tuple[Any, Any] = (probs, target)
-    probs, target = (x.cpu() if isinstance(x, Tensor) and not _validation.has_float64(x.device) else x for x in given)
+    probs, target = (x.cpu() if isinstance(x, Tensor) and not has_float64(x.device) else x for x in given)
     if validate_args:
         check_inputs(probs, target)
     return probs.detach().double().clamp(0, 1), target
@@ -320,10 +321,10 @@ def prepared(probs: Tensor, target: Tensor, validate_args: bool) -> tuple[Tensor
 
 def check_inputs(probs: Tensor, target: Tensor) -> None:
     """Require `probs` to be N rows of k probabilities that sum to one, and `target` to be N labels in [0, k)."""
-    _validation.check_probs(probs)
-    _validation.check_labels(target, probs.shape[1])
+    check_probs(probs)
+    check_labels(target, probs.shape[1])
     if len(target) != len(probs):
-        raise ValueError(_validation.expected("target", f"as long as `probs`, {len(probs)}", len(target)))
+        raise ValueError(expected("target", f"as long as `probs`, {len(probs)}", len(target)))
 
 
 def top_label(probs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,9 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mgce import _validation
+from mgce._messages import check_count, expected
 from mgce._row_order import content_order
-from mgce._validation import expected
 from mgce.link.probs import minimax_to_worst_case, worst_case_to_minimax
 from mgce.losses.modules import MinimaxLink
 from mgce.metrics.calibration import (
@@ -184,7 +183,7 @@ def bootstrap_interval(
     """
     if not isinstance(generator, torch.Generator):
         raise TypeError(expected("generator", "a torch.Generator", generator))
-    _validation.check_count("n_resamples", n_resamples)
+    check_count("n_resamples", n_resamples)
     if not 0 < delta < 1:
         raise ValueError(expected("delta", "in (0, 1)", delta))
     n = len(probs)

@@ -16,7 +16,8 @@ from torch.nn import Module
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from mgce import _validation
+from mgce._messages import check_count, expected
+from mgce._validation import has_float64
 from mgce.metrics import calibration
 from mgce.metrics.calibration import BinSums
 
@@ -29,7 +30,7 @@ class _CalibrationError(Metric):
     full_state_update = False
 
     def __init__(self, n_bins: int, validate_args: bool, **kwargs: Any) -> None:
-        _validation.check_count("n_bins", n_bins)
+        check_count("n_bins", n_bins)
         super().__init__(**kwargs)
         self.n_bins = n_bins
         self.validate_args = validate_args
@@ -40,7 +41,7 @@ class _CalibrationError(Metric):
     def _apply(self, fn: Callable[[Tensor], Tensor], exclude_state: Sequence[str] = ()) -> Module:
         """Move the metric to a device; its states stay where they are if the device has no float64."""
         there = fn(torch.zeros(0, device="cpu")).device
-        return super()._apply(fn, exclude_state if _validation.has_float64(there) else tuple(self._defaults))
+        return super()._apply(fn, exclude_state if has_float64(there) else tuple(self._defaults))
 
 
 class _BinnedCalibrationError(_CalibrationError):
@@ -52,7 +53,7 @@ class _BinnedCalibrationError(_CalibrationError):
 
     def _add_sums(self, *shape: int) -> None:
         for name in BinSums._fields:
-            device = None if _validation.has_float64(torch.get_default_device()) else "cpu"
+            device = None if has_float64(torch.get_default_device()) else "cpu"
             self.add_state(name, torch.zeros(shape, dtype=torch.float64, device=device), dist_reduce_fx="sum")
 
     def _accumulate(self, confidence: Tensor, hits: Tensor) -> None:
@@ -166,7 +167,7 @@ class StaticCalibrationError(_BinnedCalibrationError):
     """
 
     def __init__(self, num_classes: int, n_bins: int = 15, validate_args: bool = True, **kwargs: Any) -> None:
-        _validation.check_count("num_classes", num_classes)
+        check_count("num_classes", num_classes)
         super().__init__(n_bins, validate_args, **kwargs)
         self.num_classes = num_classes
         self._add_sums(num_classes, n_bins)
@@ -176,7 +177,7 @@ class StaticCalibrationError(_BinnedCalibrationError):
         probs, target = self._prepared(probs, target)
         if probs.shape[1] != self.num_classes:
             what = f"a tensor of shape (N, {self.num_classes})"
-            raise ValueError(_validation.expected("probs", what, tuple(probs.shape)))
+            raise ValueError(expected("probs", what, tuple(probs.shape)))
         self._accumulate(*calibration.class_wise(probs, target))
 
 

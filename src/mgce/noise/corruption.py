@@ -15,8 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import check_count, check_fraction, expected
+from mgce._validation import check_labels, check_transition
 
 
 class CorruptedLabels(NamedTuple):
@@ -74,7 +74,7 @@ def corrupt(
     Reference: Natarajan et al., "Learning with noisy labels", NeurIPS 2013; Hamilton's method of
     apportionment for the largest remainders.
     """
-    _validation.check_transition(transition)
+    check_transition(transition)
     check_drawing(labels, len(transition), generator)
     true = labels.to(generator.device)
     matrix = transition.detach().to(generator.device, torch.float64).clamp(0, 1)
@@ -84,11 +84,11 @@ def corrupt(
 
 def check_drawing(labels: Tensor, n_classes: int, generator: torch.Generator) -> None:
     """Raise an error unless labels are int64 in [0, n_classes), and the generator is a torch.Generator."""
-    _validation.check_labels(labels, n_classes, "labels")
+    check_labels(labels, n_classes, "labels")
     if labels.dtype != torch.int64:
-        raise ValueError(_validation.expected("labels", "a tensor of dtype torch.int64", labels.dtype))
+        raise ValueError(expected("labels", "a tensor of dtype torch.int64", labels.dtype))
     if not isinstance(generator, torch.Generator):
-        raise TypeError(_validation.expected("generator", "a torch.Generator", generator))
+        raise TypeError(expected("generator", "a torch.Generator", generator))
 
 
 def _independent(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Tensor:
@@ -107,8 +107,8 @@ def _by_quota(labels: Tensor, matrix: Tensor, generator: torch.Generator) -> Ten
     # Rounded, so that neither ties nor whole numbers depend on the last bits of the products. Nine decimals hide
     # the rounding errors of the products of a million labels, about 1e6 * 1e-16.
     flips = (counts[:, None] * matrix.clone().fill_diagonal_(0)).round(decimals=9)
-    expected = flips.sum(1).round(decimals=9)
-    quotas = _apportion(expected, round(expected.sum().item()), generator)
+    means = flips.sum(1).round(decimals=9)
+    quotas = _apportion(means, round(means.sum().item()), generator)
     noisy = labels.clone()
     for rows, row, quota in zip(_rows_of_classes(labels, len(matrix)), flips, quotas.tolist(), strict=True):
         drawn = rows[torch.randperm(len(rows), generator=generator, device=rows.device)[:quota]]
@@ -123,11 +123,11 @@ def _rows_of_classes(labels: Tensor, n_classes: int) -> list[Tensor]:
     return list(torch.split(labels.argsort(stable=True), counts.tolist()))
 
 
-def _apportion(expected: Tensor, total: int, generator: torch.Generator) -> Tensor:
-    """Round `expected` to integers with the sum `total`; numbers with the largest remainders are rounded up."""
-    whole = expected.floor()
-    shuffled = torch.randperm(len(expected), generator=generator, device=expected.device)
-    by_remainder = (expected - whole)[shuffled].argsort(descending=True, stable=True)
+def _apportion(means: Tensor, total: int, generator: torch.Generator) -> Tensor:
+    """Round `means` to integers with the sum `total`; numbers with the largest remainders are rounded up."""
+    whole = means.floor()
+    shuffled = torch.randperm(len(means), generator=generator, device=means.device)
+    by_remainder = (means - whole)[shuffled].argsort(descending=True, stable=True)
     whole[shuffled[by_remainder][: total - int(whole.sum())]] += 1
     return whole.long()
 
@@ -195,8 +195,8 @@ def corrupt_by_features(
 
 
 def _check(labels: Tensor, features: Tensor, n_classes: int, noise_rate: float, generator: torch.Generator) -> None:
-    _validation.check_count("n_classes", n_classes, minimum=2)
-    _validation.check_fraction("noise_rate", noise_rate)
+    check_count("n_classes", n_classes, minimum=2)
+    check_fraction("noise_rate", noise_rate)
     check_drawing(labels, n_classes, generator)
     if not isinstance(features, Tensor):
         raise TypeError(expected("features", "a torch.Tensor", type(features).__name__))
@@ -309,7 +309,7 @@ def asymmetric(mapping: Mapping[int, int], n_classes: int, noise_rate: float) ->
     """
     _check_rate(n_classes, noise_rate)
     if not isinstance(mapping, Mapping):
-        raise TypeError(_validation.expected("mapping", "a mapping of classes to other classes", mapping))
+        raise TypeError(expected("mapping", "a mapping of classes to other classes", mapping))
     matrix = torch.eye(n_classes, dtype=torch.float64)
     for true, seen in mapping.items():
         _check_pair(true, seen, n_classes)
@@ -350,34 +350,34 @@ def inverse_noise_matrix(transition: Tensor, frequencies: Tensor) -> Tensor:
 
     Reference: Northcutt, Jiang and Chuang, "Confident learning: estimating uncertainty in dataset labels", JAIR 2021.
     """
-    _validation.check_transition(transition)
+    check_transition(transition)
     k = len(transition)
     if not isinstance(frequencies, Tensor):
-        raise TypeError(_validation.expected("frequencies", "a tensor", frequencies))
+        raise TypeError(expected("frequencies", "a tensor", frequencies))
     if frequencies.is_complex():
-        raise ValueError(_validation.expected("frequencies", "real numbers", frequencies.dtype))
+        raise ValueError(expected("frequencies", "real numbers", frequencies.dtype))
     if frequencies.shape != (k,):
         what = f"a tensor of shape ({k},), one number for each class"
-        raise ValueError(_validation.expected("frequencies", what, tuple(frequencies.shape)))
+        raise ValueError(expected("frequencies", what, tuple(frequencies.shape)))
     true = frequencies.double()
     if not (true.isfinite().all() and (true >= 0).all() and true.sum() > 0):
-        raise ValueError(_validation.expected("frequencies", "not negative and not all 0", frequencies.tolist()))
+        raise ValueError(expected("frequencies", "not negative and not all 0", frequencies.tolist()))
     joint = true[:, None] * transition.double().clamp(min=0)  # rounding may have taken a 0 below it
     seen = joint.sum(0)
     return torch.where(seen > 0, joint / seen, torch.eye(k, dtype=torch.float64, device=joint.device))
 
 
 def _check_rate(n_classes: int, noise_rate: float) -> None:
-    _validation.check_count("n_classes", n_classes, minimum=2)
-    _validation.check_fraction("noise_rate", noise_rate)
+    check_count("n_classes", n_classes, minimum=2)
+    check_fraction("noise_rate", noise_rate)
 
 
 def _check_pair(true: object, seen: object, n_classes: int) -> None:
     what = f"a mapping between integers in [0, {n_classes - 1}]"
     for label in (true, seen):
         if isinstance(label, bool) or not isinstance(label, Integral):
-            raise TypeError(_validation.expected("mapping", what, {true: seen}))
+            raise TypeError(expected("mapping", what, {true: seen}))
         if not 0 <= int(label) < n_classes:
-            raise ValueError(_validation.expected("mapping", what, {true: seen}))
+            raise ValueError(expected("mapping", what, {true: seen}))
     if true == seen:
-        raise ValueError(_validation.expected("mapping", "a mapping of classes to other classes", {true: seen}))
+        raise ValueError(expected("mapping", "a mapping of classes to other classes", {true: seen}))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from mgce import _validation
+from mgce._messages import expected
+from mgce._validation import broadcast_beta
 from mgce.numerics import root
 from mgce.numerics.root import Beta
 
@@ -23,7 +24,7 @@ def solve(
         x = x.float()
     x = x - x.detach().amax(-1, keepdim=True)
     if isinstance(beta, Tensor):
-        beta = _validation.broadcast_beta(beta, x.shape[:-1]).to(x.dtype)
+        beta = broadcast_beta(beta, x.shape[:-1]).to(x.dtype)
         beta = torch.where(beta >= 1, beta, torch.nan)
     t = _root(x.detach(), beta.detach() if isinstance(beta, Tensor) else beta, method, tol)
     return x, _differentiable(x, t, beta), beta
@@ -62,7 +63,7 @@ def _exact(x: Tensor, beta: Beta) -> Tensor:
         t = beta_two(x)
         excess, slope = root.norm_excess(x, t, beta)
         return t - excess / slope  # the digits that its square root may lose
-    raise ValueError(_validation.expected("beta", "1 or 2 for method 'exact'", beta))
+    raise ValueError(expected("beta", "1 or 2 for method 'exact'", beta))
 
 
 def _differentiable(x: Tensor, t: Tensor, beta: Beta) -> Tensor:

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from mgce import _validation
+from mgce._validation import is_concrete
 
 
 def expm1(exponent: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def _newton_finite(x: Tensor, beta: Beta) -> Tensor:
     # Start on the right of the root: by Jensen's inequality the powers of the classes that may be in the support sum to
     # at least what they would if each of these had their mean logit, and of equal logits the root is known.
     t = torch.clamp(_lower_end(count.log(), beta) - total / count, max=0)
-    readable = _validation.is_concrete(t)
+    readable = is_concrete(t)
     steps = (proven_steps if readable else newton_steps)(x.shape[-1], beta, x.dtype)
     low = torch.full_like(t, torch.finfo(t.dtype).min)
     for step in range(steps):

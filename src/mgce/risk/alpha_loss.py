@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import ROUNDED, FloatArray, as_array, as_probs
+from mgce._messages import check_count, check_fraction, expected
+from mgce._validation import check_beta
 from mgce.linear.objective import trivial_value
 
 
@@ -39,7 +40,7 @@ def argmax_factor(beta: float) -> float:
 
     Reference: where the predicted class is wrong, `h_y <= 1/2`, so the alpha-loss is at least `beta (1 - 2^(-1/beta))`.
     """
-    _validation.check_beta(beta)
+    check_beta(beta)
     return 1 / trivial_value(2, beta)  # the loss of h = (1/2, 1/2)
 
 
@@ -68,7 +69,7 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
     Reference: paper, equation (5); Zhang and Sabuncu (2018), lemma 2.
     """
-    _validation.check_count("n_classes", n_classes, minimum=2)
+    check_count("n_classes", n_classes, minimum=2)
     beta = _finite(beta)
     return beta * (n_classes - n_classes ** (1 - 1 / beta)), beta * (n_classes - 1)
 
@@ -98,7 +99,7 @@ def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
     """
     beta = _finite(beta)
     if not 0 <= alpha_risk <= beta:
-        raise ValueError(_validation.expected("alpha_risk", f"in [0, {beta:g}]", alpha_risk))
+        raise ValueError(expected("alpha_risk", f"in [0, {beta:g}]", alpha_risk))
     return max(alpha_risk / beta, alpha_risk - (beta - 1)), min(1.0, alpha_risk)
 
 
@@ -163,7 +164,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
 def _inverse_link(probs: Any, beta: float) -> FloatArray:
     """Return `v = h^(1/beta)`, where h are the minimax probabilities that belong to worst-case probabilities p."""
     if _finite(beta) == 1:
-        raise ValueError(_validation.expected("beta", "above 1, where probabilities tell the margins", beta))
+        raise ValueError(expected("beta", "above 1, where probabilities tell the margins", beta))
     p = as_probs(probs)
     top = p.max(-1, keepdims=True)
     power = beta / (beta - 1)
@@ -173,9 +174,9 @@ def _inverse_link(probs: Any, beta: float) -> FloatArray:
 
 def _finite(beta: float) -> float:
     """Return beta as a float; raise an error unless it is a number in [1, inf)."""
-    _validation.check_beta(beta)
+    check_beta(beta)
     if math.isinf(beta):
-        raise ValueError(_validation.expected("beta", "finite", beta))
+        raise ValueError(expected("beta", "finite", beta))
     return float(beta)
 
 
@@ -254,12 +255,12 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
     matrix = as_array(transition, "transition")
     k = len(matrix)
     if matrix.shape != (k, k) or matrix.min() < 0 or np.abs(matrix.sum(1) - 1).max() > ROUNDED:
-        raise ValueError(_validation.expected("transition", "square, of rows that sum to one", matrix.shape))
+        raise ValueError(expected("transition", "square, of rows that sum to one", matrix.shape))
     least, most = loss_sum_bounds(k, beta)
     stays = np.diagonal(matrix)
     margin = float((stays[:, None] - matrix)[~np.eye(k, dtype=bool)].min())
     if margin <= 0:
-        raise ValueError(_validation.expected("transition", "of diagonal entries that lead their rows", margin))
+        raise ValueError(expected("transition", "of diagonal entries that lead their rows", margin))
     kept = float(stays.max()) if prior is None else float(as_array(prior, "prior") @ stays)
     noisy = (most - least) * kept
     return NoiseBounds(noisy, noisy / (beta * margin))
@@ -298,6 +299,6 @@ def clean_risk_bound(noisy_risk: float, n_classes: int, noise_rate: float, beta:
 
 
 def _check_rate(noise_rate: float, k: int) -> None:
-    _validation.check_fraction("noise_rate", noise_rate)
+    check_fraction("noise_rate", noise_rate)
     if not noise_rate < (k - 1) / k:
-        raise ValueError(_validation.expected("noise_rate", f"below {k - 1}/{k}", noise_rate))
+        raise ValueError(expected("noise_rate", f"below {k - 1}/{k}", noise_rate))

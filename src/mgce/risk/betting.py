@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mgce import _validation
 from mgce._arrays import ROUNDED, FloatArray, IntArray
+from mgce._messages import expected
 from mgce.risk.concentration import check_delta, rescaled, unit_sample
 
 # Share of the gambler's capital (see `betting_upper`) that one bet may lose: Waudby-Smith and Ramdas advise 1/2 or 3/4.
@@ -105,7 +105,7 @@ def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) 
     check_delta(delta)
     if not (columns.min() >= 0 and columns.max() <= 1):
         got = f"from {columns.min():g} to {columns.max():g}"
-        raise ValueError(_validation.expected("columns", "draws in [0, 1]", got))
+        raise ValueError(expected("columns", "draws in [0, 1]", got))
     rows = np.ascontiguousarray(columns.T)
     step = max(1, BLOCK // rows.shape[1])
     blocks = [rows[i : i + step] for i in range(0, rows.shape[0], step)]

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
+from mgce._messages import check_choice, expected, expected_share, nearest
+from mgce._validation import check_beta
 from mgce.risk.certificate import FRESH, SHUFFLED, Bounds, RiskCertificate
 from mgce.risk.checking import NOT_LOOKED_UP, LookedUp, error_of_these, labels_again, right_labels, shared_looks
 from mgce.risk.concentration import check_delta
@@ -58,13 +59,13 @@ class StatedNoise:
     checked: bool = False  # whether right labels were looked up
 
     def __post_init__(self) -> None:
-        _validation.check_choice("noise_type", self.kind, KINDS)
+        check_choice("noise_type", self.kind, KINDS)
         if isinstance(self.rate, str) or np.ndim(self.rate) != 0:
             what = "a number; a matrix goes to `transition`"
-            raise TypeError(_validation.expected("noise_rate", what, type(self.rate).__name__))
+            raise TypeError(expected("noise_rate", what, type(self.rate).__name__))
         others = (self.transition is not None) + self.checked
         if others > 1 or (others and not (self.kind == "symmetric" and self.rate == 0)):
-            raise ValueError(_validation.expected("noise_rate, transition, checked", "stated one at a time", "several"))
+            raise ValueError(expected("noise_rate, transition, checked", "stated one at a time", "several"))
 
     @property
     def present(self) -> bool:
@@ -89,11 +90,11 @@ class StatedNoise:
         rate = float(self.rate)
         if self.kind == "any":
             if not 0 <= rate < 1:
-                raise ValueError(_validation.expected_share("noise_rate", "in [0, 1)", rate))
+                raise ValueError(expected_share("noise_rate", "in [0, 1)", rate))
             return AnyNoise(rate)
         if not 0 <= rate < (k - 1) / k:
             what = f"in [0, {k - 1}/{k}), since from (k-1)/k on noisy labels say nothing about clean ones"
-            raise ValueError(_validation.expected_share("noise_rate", what, rate))
+            raise ValueError(expected_share("noise_rate", what, rate))
         return SymmetricNoise(rate, k) if rate else RightLabels()
 
 
@@ -213,7 +214,7 @@ def certify(
     if checked_again is not None:
         if sample.right is None or checked_with is not None or anytime:
             what = "left out without `checked`, and with `checked_with` or `anytime`"
-            raise ValueError(_validation.expected("checked_again", what, "labels"))
+            raise ValueError(expected("checked_again", what, "labels"))
         sample = replace(sample, again=labels_again(checked_again, sample.right, k))
     stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     return judge(sample, Request.of(h, bounds, beta, stated), delta)
@@ -225,13 +226,13 @@ def sampled(
     """Return the labelled rows as a :class:`Sample`, with the right labels of the rows that a person looked up."""
     if anytime and (checked is None or checked_with is not None):
         what = "left out without `checked`, or with `checked_with`"
-        raise ValueError(_validation.expected("anytime", what, anytime))
+        raise ValueError(expected("anytime", what, anytime))
     if checked is None:
         if checked_with is not None:
-            raise ValueError(_validation.expected("checked_with", "left out without `checked`", "probabilities"))
+            raise ValueError(expected("checked_with", "left out without `checked`", "probabilities"))
         return Sample(labels, h, clusters)
     if clusters is not None:
-        raise ValueError(_validation.expected("groups", "left out where right labels are given as `checked`", "groups"))
+        raise ValueError(expected("groups", "left out where right labels are given as `checked`", "groups"))
     right, rows = right_labels(checked, *h.shape)
     if (right[rows] == labels[rows]).all() and (h[rows].argmax(1) != right[rows]).any():
         warnings.warn(MENDED, MendedLabelsWarning, stacklevel=3)
@@ -259,7 +260,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
     check_delta(delta)
     beta, chosen, by_class = request.beta, request.bounds, request.stated.by_class
     if sample.shared is not None and not request.one_hot and chosen != BOUNDS[:1]:
-        raise ValueError(_validation.expected("bounds", "['argmax'] with `checked_with`", list(chosen)))
+        raise ValueError(expected("bounds", "['argmax'] with `checked_with`", list(chosen)))
     for_test = TEST_SHARE * delta if by_class and sample.clusters is None else 0.0
     assumed = request.stated.assume(sample)
     losses = _losses(sample.probs, BOUNDS[:1] if request.one_hot else chosen, beta)
@@ -333,18 +334,18 @@ def _losses(h: FloatArray, chosen: Sequence[str], beta: float | None) -> dict[st
 
 def _checked_bounds(bounds: Sequence[str] | None, beta: float | None) -> tuple[str, ...]:
     if beta is not None:
-        _validation.check_beta(beta)
+        check_beta(beta)
         if math.isinf(beta):
-            raise ValueError(_validation.expected("beta", "finite, since the log-loss has no upper bound", beta))
+            raise ValueError(expected("beta", "finite, since the log-loss has no upper bound", beta))
     if bounds is None:
         return BOUNDS[:2] if beta is None else BOUNDS
     names = (bounds,) if isinstance(bounds, str) else tuple(bounds)
     if not names or not set(names) <= set(BOUNDS):
         what = "one or more of " + ", ".join(map(repr, BOUNDS))
-        asked = "".join(_validation.nearest(name, BOUNDS) for name in names if name not in BOUNDS)
-        raise ValueError(_validation.expected("bounds", what, bounds) + asked)
+        asked = "".join(nearest(name, BOUNDS) for name in names if name not in BOUNDS)
+        raise ValueError(expected("bounds", what, bounds) + asked)
     if ("alpha" in names) != (beta is not None):
-        raise ValueError(_validation.expected("beta", "given with the bound 'alpha', and with no other choice", beta))
+        raise ValueError(expected("beta", "given with the bound 'alpha', and with no other choice", beta))
     return tuple(name for name in BOUNDS if name in names)
 
 

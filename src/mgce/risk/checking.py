@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import IntArray, as_array, as_labels
+from mgce._messages import expected
 from mgce.risk.betting import betting_upper_sequence
 from mgce.risk.label_noise import Losses, RightLabels
 from mgce.risk.looks import reserved, reserving_upper_sequence
@@ -160,14 +160,14 @@ def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[I
     pair = (list(checked), list(checked.values())) if isinstance(checked, Mapping) else checked
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         what = "a mapping of rows to right labels, or a pair of arrays (rows, labels)"
-        raise ValueError(_validation.expected(name, what, type(checked).__name__))
+        raise ValueError(expected(name, what, type(checked).__name__))
     if np.size(pair[0]) == 0:
-        raise ValueError(_validation.expected(name, "distinct rows, at least one, with a label each", "none"))
+        raise ValueError(expected(name, "distinct rows, at least one, with a label each", "none"))
     rows = as_labels(pair[0], np.size(pair[0]), n, f"{name}, rows")
     labels = as_array(pair[1], f"{name}, labels")
     if labels.shape != rows.shape or np.unique(rows).size < rows.size:
         got = f"{rows.size} rows, {np.unique(rows).size} of them distinct, and {labels.size} labels"
-        raise ValueError(_validation.expected(name, "distinct rows, at least one, with a label each", got))
+        raise ValueError(expected(name, "distinct rows, at least one, with a label each", got))
     unseen = labels == UNSEEN
     right = np.full(n, NOT_LOOKED_UP, dtype=np.int64)
     right[rows] = np.where(unseen, UNSEEN, as_labels(np.where(unseen, 0, labels), rows.size, k, f"{name}, labels"))
@@ -189,7 +189,7 @@ def labels_again(again: Any, right: IntArray, k: int) -> IntArray:
     new = rows[right[rows] == NOT_LOOKED_UP]
     if new.size:
         what = "rows of `checked`, looked up a second time"
-        raise ValueError(_validation.expected("checked_again", what, f"row {new[0]}, which was not looked up before"))
+        raise ValueError(expected("checked_again", what, f"row {new[0]}, which was not looked up before"))
     return labels
 
 
@@ -199,14 +199,14 @@ def shared_looks(checked_with: Any, rows: IntArray, n: int) -> SharedLooks | Non
         return None
     chance = as_array(checked_with, "checked_with").astype(np.float64)
     if chance.shape != (n,):
-        raise ValueError(_validation.expected("checked_with", f"of shape ({n},)", chance.shape))
+        raise ValueError(expected("checked_with", f"of shape ({n},)", chance.shape))
     if chance.min() < 0 or not (chance[rows] > 0).all():
         least = f"{chance.min():g}, and {chance[rows].min():g} for a row that was looked up"
-        raise ValueError(_validation.expected("checked_with", "0 or more, and above 0 for rows of `checked`", least))
+        raise ValueError(expected("checked_with", "0 or more, and above 0 for rows of `checked`", least))
     values = np.unique(chance[chance > 0])
     if values.size > 2:
         what = "of one or two different values beside 0, as `share_looks` returns it: no bound for others is narrow"
-        raise ValueError(_validation.expected("checked_with", what, f"{values.size:,} different values"))
+        raise ValueError(expected("checked_with", what, f"{values.size:,} different values"))
     cells = np.where(chance > 0, np.searchsorted(values, chance), -1).astype(np.int64)
     ratio = float(values[1] / values[0]) if values.size == 2 else None
     return SharedLooks(cells, ratio, rows.size / np.count_nonzero(chance))

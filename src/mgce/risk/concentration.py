@@ -11,8 +11,8 @@ import math
 from numbers import Real
 from typing import Any
 
-from mgce import _validation
 from mgce._arrays import FloatArray, as_array
+from mgce._messages import expected, expected_share
 
 
 def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
@@ -41,7 +41,7 @@ def clopper_pearson_upper(errors: int, n: int, delta: float = 0.05) -> float:
 
     check_delta(delta)
     if n < 1 or not 0 <= errors <= n:
-        raise ValueError(_validation.expected("errors", "an integer from 0 to n, with n >= 1", (errors, n)))
+        raise ValueError(expected("errors", "an integer from 0 to n, with n >= 1", (errors, n)))
     return 1.0 if errors == n else float(special.betaincinv(errors + 1, n - errors, 1 - delta))
 
 
@@ -94,7 +94,7 @@ def hoeffding_radius(n: int, delta: float = 0.05, *, width: float = 1.0) -> floa
     """
     check_delta(delta)
     if n < 1:
-        raise ValueError(_validation.expected("n", "at least 1", n))
+        raise ValueError(expected("n", "at least 1", n))
     return width * math.sqrt(-math.log(delta) / (2 * n))
 
 
@@ -195,7 +195,7 @@ def maurer_pontil_radius(std: Any, n: int, delta: float = 0.05, *, width: Any = 
     """
     check_delta(delta)
     if n < 2:
-        raise ValueError(_validation.expected("n", "at least 2", n))
+        raise ValueError(expected("n", "at least 2", n))
     log = math.log(2 / delta)
     return std * math.sqrt(2 * log / n) + 7 * width * log / (3 * (n - 1))
 
@@ -224,7 +224,7 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
     """
     unit = unit_sample(sample, limits)
     if unit.size < 2:
-        raise ValueError(_validation.expected("sample", "of at least 2 draws", unit.size))
+        raise ValueError(expected("sample", "of at least 2 draws", unit.size))
     radius = maurer_pontil_radius(float(unit.std(ddof=1)), unit.size, delta)
     return rescaled(float(unit.mean()) + float(radius), limits)
 
@@ -232,9 +232,9 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
 def check_delta(delta: Any, name: str = "delta") -> None:
     """Raise an error unless delta, the probability of failure, or what else has a name, is a number in (0, 1)."""
     if not isinstance(delta, Real):
-        raise TypeError(_validation.expected(name, "a number in (0, 1)", delta))
+        raise TypeError(expected(name, "a number in (0, 1)", delta))
     if not 0 < float(delta) < 1:
-        raise ValueError(_validation.expected_share(name, "in (0, 1)", delta))
+        raise ValueError(expected_share(name, "in (0, 1)", delta))
 
 
 def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:
@@ -242,12 +242,12 @@ def unit_sample(sample: Any, limits: tuple[float, float]) -> FloatArray:
     low, high = limits
     z = as_array(sample, "sample")
     if not low < high:
-        raise ValueError(_validation.expected("limits", "a pair (a, b) with a < b", limits))
+        raise ValueError(expected("limits", "a pair (a, b) with a < b", limits))
     if z.ndim != 1 or z.size == 0:
-        raise ValueError(_validation.expected("sample", "of shape (n,) with n >= 1", z.shape))
+        raise ValueError(expected("sample", "of shape (n,) with n >= 1", z.shape))
     if z.min() < low or z.max() > high:
         got = f"values from {z.min():g} to {z.max():g}"
-        raise ValueError(_validation.expected("sample", f"within [{low:g}, {high:g}]", got))
+        raise ValueError(expected("sample", f"within [{low:g}, {high:g}]", got))
     return (z - low) / (high - low)
 
 

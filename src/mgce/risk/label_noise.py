@@ -12,8 +12,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import ROUNDED, FloatArray, as_array
+from mgce._messages import expected
 from mgce._rounding import rate_down, rate_up, rounded_up
 from mgce.risk.sample import Sample
 
@@ -222,16 +222,16 @@ def checked_transition(transition: Any, k: int) -> KnownTransition:
     """Check the transition matrix of k classes; return the assumption that wrong labels follow this matrix."""
     matrix = as_array(transition, "transition")
     if matrix.shape != (k, k):
-        raise ValueError(_validation.expected("transition", f"of shape ({k}, {k})", matrix.shape))
+        raise ValueError(expected("transition", f"of shape ({k}, {k})", matrix.shape))
     sums = matrix.sum(1)
     if matrix.min() < 0 or np.abs(sums - 1).max() > ROUNDED:
         got = f"a least entry of {matrix.min():g}, and sums from {sums.min():g} to {sums.max():g}"
-        raise ValueError(_validation.expected("transition", "rows that are not negative and sum to one", got))
+        raise ValueError(expected("transition", "rows that are not negative and sum to one", got))
     matrix = matrix / sums[:, None]
     condition = float(np.linalg.cond(matrix))
     if not condition < SINGULAR:
         what = "invertible, since otherwise the given labels cannot tell some of the right ones apart"
-        raise ValueError(_validation.expected("transition", what, f"a condition number of {condition:.3g}"))
+        raise ValueError(expected("transition", what, f"a condition number of {condition:.3g}"))
     return KnownTransition(np.linalg.inv(matrix), matrix.max(0), "the stated transition matrix", condition)
 
 

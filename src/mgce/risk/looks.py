@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array
+from mgce._messages import expected
 from mgce.risk.betting import betting_upper_sequence, refuted_from
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 from mgce.risk.sample import checked_probs, checked_target
@@ -234,12 +234,12 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
     errors, f = (as_array(x, name).astype(np.float64) for x, name in ((wrong, "wrong"), (disagrees, "disagrees")))
     if errors.ndim != 1 or errors.shape != f.shape or errors.size == 0:
         got = f"{errors.shape} and {f.shape}"
-        raise ValueError(_validation.expected("wrong, disagrees", "of one shape (m,) with m >= 1", got))
+        raise ValueError(expected("wrong, disagrees", "of one shape (m,) with m >= 1", got))
     if not np.isin((errors, f), (0, 1)).all():
-        raise ValueError(_validation.expected("wrong, disagrees", "truth values, or 0 and 1", "others"))
+        raise ValueError(expected("wrong, disagrees", "truth values, or 0 and 1", "others"))
     count, n = others
     if not 0 <= count <= n or n == 0:
-        raise ValueError(_validation.expected("others", "a count and a number of rows that is not less", others))
+        raise ValueError(expected("others", "a count and a number of rows that is not less", others))
     return reserving_upper_sequence(errors, f, others, delta, np.ones(errors.size, bool))
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, Matrix, as_array, as_labels, as_matrix, one_hot, with_intercept
+from mgce._messages import expected
+from mgce._validation import check_beta
 from mgce.linear.objective import moments, phi_and_p, trivial_value
 from mgce.linear.progress import EmptyUncertaintySetError
 from mgce.linear.solver import fit_linear
@@ -93,7 +94,7 @@ def minimax_risk(
 
     Reference: paper, equations (11) and (12).
     """
-    _validation.check_beta(beta)
+    check_beta(beta)
     psi = as_matrix(features)
     if isinstance(uncertainty, UncertaintySet):
         psi = with_intercept(psi, uncertainty.intercept)
@@ -102,7 +103,7 @@ def minimax_risk(
         tau, lambda_ = (as_array(part, "uncertainty") for part in uncertainty)
     if tau.ndim != 2 or tau.shape[1] != psi.shape[1] or lambda_.shape != tau.shape:
         got = f"tau {tau.shape}, lambda {lambda_.shape}"
-        raise ValueError(_validation.expected("uncertainty", f"of shapes (k, {psi.shape[1]})", got))
+        raise ValueError(expected("uncertainty", f"of shapes (k, {psi.shape[1]})", got))
     anchor = None if labels is not None else _anchor(psi, tau, lambda_)
     fit = fit_linear(
         psi,
@@ -164,10 +165,10 @@ def stochastic_gradient(
 
     Reference: paper, equations (21) and (22).
     """
-    _validation.check_beta(beta)
+    check_beta(beta)
     mu, psi = as_array(coef, "coef"), as_matrix(features)
     if mu.ndim != 2 or mu.shape[1] != psi.shape[1]:
-        raise ValueError(_validation.expected("coef", f"of shape (k, {psi.shape[1]})", mu.shape))
+        raise ValueError(expected("coef", f"of shape (k, {psi.shape[1]})", mu.shape))
     n, k = psi.shape[0], mu.shape[0]
     p = phi_and_p(np.ascontiguousarray(psi @ mu.T), float(beta))[1]
     residual = p - one_hot(as_labels(labels, n, k), k)
@@ -219,12 +220,12 @@ def linear_risk_bound(
 
     Reference: paper, Remark 1, with the marginal estimated.
     """
-    _validation.check_beta(beta)
+    check_beta(beta)
     if not uncertainty.certified or uncertainty.delta is None or uncertainty.feature_range is None:
-        raise ValueError(_validation.expected("uncertainty", "certified", f"a {uncertainty.bound} set"))
+        raise ValueError(expected("uncertainty", "certified", f"a {uncertainty.bound} set"))
     mu = as_array(coef, "coef")
     if mu.shape != uncertainty.tau.shape:
-        raise ValueError(_validation.expected("coef", f"of shape {uncertainty.tau.shape}", mu.shape))
+        raise ValueError(expected("coef", f"of shape {uncertainty.tau.shape}", mu.shape))
     psi = with_intercept(as_matrix(unlabelled, "unlabelled"), uncertainty.intercept)
     margins = np.ascontiguousarray(psi @ mu.T)
     phi = phi_and_p(margins, float(beta))[0]

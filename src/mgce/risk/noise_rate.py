@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels
+from mgce._messages import expected
 from mgce._row_order import content_order
 from mgce.labels.confident import confident_probs
 from mgce.risk.concentration import check_delta, clopper_pearson_lower, clopper_pearson_upper
@@ -123,7 +123,7 @@ def estimate_transition(
     k = p.shape[1]
     y = as_labels(target, len(p), k, "target")
     if not np.bincount(y, minlength=k).all():
-        raise ValueError(_validation.expected("target", "labels with every class among them", np.unique(y).tolist()))
+        raise ValueError(expected("target", "labels with every class among them", np.unique(y).tolist()))
     generator = np.random.default_rng(0) if generator is None else generator
     order = content_order(y, p)
     y, p = y[order], p[order]

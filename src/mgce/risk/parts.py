@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import IntArray, one_hot
+from mgce._messages import check_choice, expected
 from mgce.risk.certificate import RiskCertificate
 from mgce.risk.certifying import Request, StatedNoise, certify, judge, sampled
 from mgce.risk.sample import UNSEEN, Sample, checked_names, checked_probs, checked_target, cluster_indices
@@ -44,7 +44,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
     Reference: :func:`mgce.certify`.
     """
     if not hasattr(model, "predict"):
-        raise TypeError(_validation.expected("model", "a fitted classifier with `predict`", type(model).__name__))
+        raise TypeError(expected("model", "a fitted classifier with `predict`", type(model).__name__))
     labels = np.asarray(y)
     if hasattr(model, "predict_proba") and hasattr(model, "classes_"):
         classes, probs = np.asarray(model.classes_), np.asarray(model.predict_proba(X))
@@ -61,13 +61,13 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
     """Return the index of each of n labels among sorted classes, -1 if unknown; require at least one known label."""
     if labels.shape != (n,):
-        raise ValueError(_validation.expected(name, f"of shape ({n},), one label for each row", labels.shape))
+        raise ValueError(expected(name, f"of shape ({n},), one label for each row", labels.shape))
     places = {label: place for place, label in enumerate(classes.tolist())}
     found = np.array([places.get(label, UNSEEN) for label in labels.tolist()], dtype=np.int64)
     if (found == UNSEEN).all():
         some = ", ".join(map(repr, classes[:10].tolist()))
         what = f"labels of the classes that the model knows ({some}{', ...' * (len(classes) > 10)})"
-        raise ValueError(_validation.expected(name, what, f"none of these; the first is {labels[0]!s}"))
+        raise ValueError(expected(name, what, f"none of these; the first is {labels[0]!s}"))
     return found
 
 
@@ -134,7 +134,7 @@ def certify_each(
     y = checked_target(target, *h.shape)
     stated = StatedNoise(noise_rate, noise_type, transition, checked is not None)
     if isinstance(by, str) and by == LABEL and stated.present:
-        raise ValueError(_validation.expected("by", "another than 'label' where labels may be wrong", by))
+        raise ValueError(expected("by", "another than 'label' where labels may be wrong", by))
     request = Request.of(h, bounds, beta, stated)
     names = _parts(by, y, h)
     if groups is not None:
@@ -164,6 +164,6 @@ def certify_each(
 def _parts(by: Any, y: Any, h: Any) -> Any:
     """Return the name of the part of each example, shape (n,)."""
     if isinstance(by, str):
-        _validation.check_choice("by", by, (LABEL, PREDICTION))
+        check_choice("by", by, (LABEL, PREDICTION))
         return y.astype(np.int64) if by == LABEL else h.argmax(1)
     return checked_names(by, len(y), "by")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, as_array, as_labels, as_probs
+from mgce._messages import expected
 from mgce._row_order import content_order
 from mgce.risk.betting import betting_upper, cells, n_orders, shuffled
 from mgce.risk.concentration import clopper_pearson_upper
@@ -96,7 +96,7 @@ def checked_probs(probs: Any) -> FloatArray:
     """Check and return probabilities: n rows that sum to one, k >= 2 classes."""
     shape = np.shape(probs)
     if len(shape) != 2 or shape[0] == 0 or shape[1] < 2:
-        raise ValueError(_validation.expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
+        raise ValueError(expected("probs", "of shape (n, k) with n >= 1 and k >= 2", shape))
     return as_probs(probs)
 
 
@@ -113,15 +113,15 @@ def checked_names(values: Any, n: int, argument: str) -> NDArray[Any]:
     # A list becomes objects: as an array, NaN among texts would be the text "nan", and 1 the text "1".
     names = np.asarray(values, dtype=object if isinstance(values, (list, tuple)) else None)
     if names.shape != (n,):
-        raise ValueError(_validation.expected(argument, f"of shape ({n},), one name for each row", names.shape))
+        raise ValueError(expected(argument, f"of shape ({n},), one name for each row", names.shape))
     for row, name in enumerate(names.tolist()):
         if name is None or (name != name) is not False:  # NaN, NaT and pandas' NA are not equal to themselves
-            raise ValueError(_validation.expected(argument, "a name for each row", f"{name} in row {row}"))
+            raise ValueError(expected(argument, "a name for each row", f"{name} in row {row}"))
     try:
         np.sort(names)
     except TypeError:
         kinds = " and ".join(sorted({type(name).__name__ for name in names.tolist()}))
-        raise TypeError(_validation.expected(argument, "names of one type", kinds)) from None
+        raise TypeError(expected(argument, "names of one type", kinds)) from None
     return names
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
+from mgce._messages import check_number, expected
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 
 # Share of delta for weights that the sizes of the cells refute by themselves, more than three deviations away; and for
@@ -103,9 +103,9 @@ def stratified_upper(
     """
     check_delta(delta)
     if share is not None:
-        _validation.check_number("share", share, 0, 1, above=True)
+        check_number("share", share, 0, 1, above=True)
     if ratio is not None:
-        _validation.check_number("ratio", ratio, 0, above=True)
+        check_number("ratio", ratio, 0, above=True)
     errors, looked_up, rows = _checked_counts(errors, looked_up, rows)
     m, n = sum(looked_up), sum(rows)
     if not future:
@@ -134,7 +134,7 @@ def _checked_counts(*counts: Any) -> list[tuple[int, int]]:
         cells = [(int(first), int(second)) for first, second in table]
         if all(0 <= k <= m <= n for k, m, n in zip(*cells, strict=True)) and sum(cells[1]) > 0:
             return cells
-    raise ValueError(_validation.expected("errors, looked_up, rows", "two counts each, none above the next", counts))
+    raise ValueError(expected("errors, looked_up, rows", "two counts each, none above the next", counts))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray, Matrix, as_array, as_labels, as_matrix, one_hot
 from mgce._arrays import with_intercept as append_ones
+from mgce._messages import check_choice, expected
 from mgce.linear.objective import moments
 from mgce.risk.betting import betting_intervals, cells, n_orders, shuffled
 from mgce.risk.concentration import check_delta, hoeffding_radius, maurer_pontil_radius
@@ -39,9 +39,9 @@ class UncertaintySet:
     feature_range: tuple[FloatArray, FloatArray] | None  # least and largest of each feature, (d,) each
 
     def __post_init__(self) -> None:
-        _validation.check_choice("bound", self.bound, (*BOUNDS, HEURISTIC))
+        check_choice("bound", self.bound, (*BOUNDS, HEURISTIC))
         if (self.bound == HEURISTIC) != (self.delta is None):
-            raise ValueError(_validation.expected("delta", "None for a heuristic set, and for no other", self.delta))
+            raise ValueError(expected("delta", "None for a heuristic set, and for no other", self.delta))
 
     @property
     def certified(self) -> bool:
@@ -100,7 +100,7 @@ class UncertaintySet:
         inequality needs the ranges d in place of the deviations s.
         """
         check_delta(delta)
-        _validation.check_choice("bound", bound, BOUNDS)
+        check_choice("bound", bound, BOUNDS)
         psi = as_matrix(features)
         y = as_labels(labels, psi.shape[0], n_classes)
         low, high = _checked_range(psi, feature_range)
@@ -151,7 +151,7 @@ class UncertaintySet:
         psi = append_ones(as_matrix(features), intercept)
         y = as_labels(labels, psi.shape[0], n_classes)
         if not 0 <= lambda_0 < math.inf:
-            raise ValueError(_validation.expected("lambda_0", "a number in [0, inf)", lambda_0))
+            raise ValueError(expected("lambda_0", "a number in [0, inf)", lambda_0))
         tau, std = _mean_and_std(psi, y, n_classes or int(y.max()) + 1)
         return cls(tau, lambda_0 * std, HEURISTIC, None, y.size, intercept, None)
 
@@ -160,14 +160,14 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
     d = psi.shape[1]
     low, high = (np.broadcast_to(as_array(end, "feature_range"), (d,)) for end in feature_range)
     if (low > high).any():
-        raise ValueError(_validation.expected("feature_range", "a pair of lower and upper bounds", feature_range))
+        raise ValueError(expected("feature_range", "a pair of lower and upper bounds", feature_range))
     ends = psi.min(axis=0), psi.max(axis=0)
     least, most = (np.asarray(e.toarray() if hasattr(e, "toarray") else e).reshape(d) for e in ends)
     outside = np.flatnonzero((least < low) | (most > high))
     if outside.size:
         j = outside[0]
         raise ValueError(
-            _validation.expected("features", "within `feature_range`", f"[{least[j]:g}, {most[j]:g}] in column {j}")
+            expected("features", "within `feature_range`", f"[{least[j]:g}, {most[j]:g}] in column {j}")
             + f" Its range is [{low[j]:g}, {high[j]:g}]: clip the features, or state the range they have a priori."
         )
     return low, high
@@ -177,7 +177,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
     """Return the sample means and standard deviations (denominator n - 1) of the features Phi of each class."""
     n = y.size
     if n < 2:
-        raise ValueError(_validation.expected("labels", "at least 2 samples", n))
+        raise ValueError(expected("labels", "at least 2 samples", n))
     probs, weight = one_hot(y, n_classes), np.full(n, 1 / n)
     mean = moments(psi, probs, weight)
     square = moments(psi.multiply(psi).tocsr() if hasattr(psi, "multiply") else psi**2, probs, weight)

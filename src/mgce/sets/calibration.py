@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from mgce import _validation
 from mgce._arrays import FloatArray, IntArray
+from mgce._messages import expected
 from mgce.risk.betting import betting_refutes, n_orders, shuffled
 from mgce.risk.certificate import FRESH, unseen_examples
 from mgce.risk.certifying import StatedNoise
@@ -104,7 +104,7 @@ def calibrate(
     """
     check_delta(delta)
     if not 0 < alpha < 1:
-        raise ValueError(_validation.expected("alpha", "in (0, 1)", alpha))
+        raise ValueError(expected("alpha", "in (0, 1)", alpha))
     rows = checked_rows(probs, logits)
     p = rows if logits is None else np.asarray(softmax(rows, axis=1))
     y = checked_target(target, *p.shape)
@@ -125,7 +125,7 @@ def calibrate(
         spare = alpha - (assumed.rate if isinstance(assumed, AnyNoise) else 0.0)
         if spare <= 0 or (per_class and isinstance(assumed, AnyNoise)):
             what = f"below alpha = {alpha:g}, and not for each class, of which any share may be wrong"
-            raise ValueError(_validation.expected("noise_rate", what, noise_rate))
+            raise ValueError(expected("noise_rate", what, noise_rate))
         thresholds = _thresholds(scores, y, spare, per_class)
     if logits is None:
         _warn_of_zeros(sample, inverse, spare, per_class)

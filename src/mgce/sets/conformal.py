@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
-from mgce import _validation
 from mgce._arrays import FloatArray, as_array
+from mgce._messages import check_choice, expected
 from mgce._rounding import confidence_text
 from mgce.risk.sample import checked_probs
 
@@ -48,9 +48,9 @@ class ConformalSets:
         name, other = ("logits", "probs") if self.of_logits else ("probs", "logits")
         rows = checked_rows(probs, logits)
         if (logits is not None) != self.of_logits:
-            raise ValueError(_validation.expected(name, f"given, since the sets were calibrated on {name}", other))
+            raise ValueError(expected(name, f"given, since the sets were calibrated on {name}", other))
         if rows.shape[1] != len(self.thresholds):
-            raise ValueError(_validation.expected(name, f"of {len(self.thresholds)} classes", rows.shape[1]))
+            raise ValueError(expected(name, f"of {len(self.thresholds)} classes", rows.shape[1]))
         thresholds = np.array(self.thresholds)
         if self.of_logits:
             within = conformal_scores(logits=rows, score=self.score) <= thresholds + SHARE * np.maximum(1, thresholds)
@@ -76,14 +76,14 @@ def checked_rows(probs: Any, logits: Any) -> FloatArray:
     """Return the probabilities or the logits, whichever are given, as an array with a column for each class."""
     if (probs is None) == (logits is None):
         got = "neither" if probs is None else "both"
-        raise ValueError(_validation.expected("probs", "given, or `logits` in place of it", got))
+        raise ValueError(expected("probs", "given, or `logits` in place of it", got))
     if logits is None:
         return checked_probs(probs)
     rows = as_array(logits, "logits", masks=True)
     if rows.ndim != 2 or rows.shape[0] == 0 or rows.shape[1] < 2:
-        raise ValueError(_validation.expected("logits", "of shape (n, k) with n >= 1 and k >= 2", rows.shape))
+        raise ValueError(expected("logits", "of shape (n, k) with n >= 1 and k >= 2", rows.shape))
     if (rows.max(1) == -np.inf).any():
-        raise ValueError(_validation.expected("logits", "a number in each row", "a row of -inf"))
+        raise ValueError(expected("logits", "a number in each row", "a row of -inf"))
     return rows
 
 
@@ -129,7 +129,7 @@ def conformal_scores(probs: Any = None, score: str = "least_ambiguous", *, logit
     Reference: Sadinle, Lei and Wasserman (2019), JASA 114; Romano, Sesia and Candes (2020), NeurIPS, with 0 in
     place of the random part.
     """
-    _validation.check_choice("score", score, SCORES)
+    check_choice("score", score, SCORES)
     p = checked_rows(probs, logits)
     if logits is not None:
         log_p = np.asarray(log_softmax(p, axis=1))

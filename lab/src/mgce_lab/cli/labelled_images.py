@@ -14,8 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._limits import EXPANDED_BYTES, check_zip
+from mgce._messages import expected
 from mgce._text import printable
-from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL, PATH, by_class
 from mgce.desk.columns.embeddings import column_of_names
 from mgce.desk.columns.notes import without_label

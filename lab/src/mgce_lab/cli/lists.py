@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.shared_options import parse_names
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.outputs import check_folder
 from mgce_lab.cli.studies import show
 from mgce_lab.engine.report import write_report

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mgce._files import write_files
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.embedded import LABEL, files_of
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import Device, Threads, use_threads

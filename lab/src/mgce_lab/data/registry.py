@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mgce._validation import check_choice, expected, nearest
+from mgce._messages import check_choice, expected, nearest
 from mgce.desk.files.table_files import SUFFIXES, is_table
 from mgce.desk.files.tables import Table, read_table
 from mgce.desk.files.text_tables import TextFormat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce_lab.engine.specification import networks
 from mgce_lab.engine.store import Run
 

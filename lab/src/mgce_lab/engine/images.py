@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mgce._validation import not_installed
+from mgce._messages import not_installed
 from mgce_lab.data import load_images
 from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.engine import scratch

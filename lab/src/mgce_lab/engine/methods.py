@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mgce._validation import check_choice, expected, nearest
+from mgce._messages import check_choice, expected, nearest
 from mgce.losses.trimmed import check_trim
 from mgce.noise import inverse_noise_matrix
 from mgce.numerics.root import DEFAULT_BETA

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from mgce._validation import check_choice, check_device
+from mgce._messages import check_choice
+from mgce._validation import check_device
 from mgce_lab.data.sources import DataSource
 
 PRECISIONS = ("32-true", "bf16-mixed")  # as `lightning.Trainer` has it

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mgce._files import write_files
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce_lab.engine.consistency import check_no_network_twice, check_one_data, check_one_setting
 from mgce_lab.engine.page import page
 from mgce_lab.engine.result import Result, explained, files, page_name, smoke

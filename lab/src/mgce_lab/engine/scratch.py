@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mgce._files import alone_in
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce_lab.engine.place import Place
 
 

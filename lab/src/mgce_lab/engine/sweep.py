@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mgce._machine import describe
+from mgce._messages import check_choice, expected, not_installed
 from mgce._threads import one_torch_thread
-from mgce._validation import check_choice, expected, not_installed
 from mgce_lab.engine import scratch
 from mgce_lab.engine.consistency import check_one_setting
 from mgce_lab.engine.place import Place

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from mgce import noise
 from mgce._arrays import IntArray
+from mgce._messages import check_choice, check_count, check_fraction, expected
 from mgce._seeds import derived_seed
-from mgce._validation import check_beta, check_choice, check_count, check_fraction, expected
+from mgce._validation import check_beta
 from mgce.desk.files import Table, preprocessor
 from mgce.labels.out_of_fold import stratified_split
 from mgce_lab.data import NAMES, load

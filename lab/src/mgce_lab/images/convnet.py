@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from mgce._validation import check_choice, check_count, expected
+from mgce._messages import check_choice, check_count, expected
 from mgce_lab.images.logit_layer import LogitLayer
 
 # Channels of the convolutions of each block; a block ends by halving height and width. And units of the hidden layer.

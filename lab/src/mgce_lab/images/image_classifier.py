@@ -20,8 +20,8 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from mgce._files import replacing
 from mgce._limits import check_zip
+from mgce._messages import expected
 from mgce._seeds import derived_seed
-from mgce._validation import expected
 from mgce.metrics import ExpectedCalibrationError, StaticCalibrationError
 from mgce.metrics.evaluation import both_outputs, rank_classes
 from mgce_lab.images.convnet import CONVNETS, ConvNet, initialize_uniformly

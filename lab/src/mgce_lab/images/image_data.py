@@ -14,8 +14,8 @@ from torch.nn import functional as F
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from mgce import noise
+from mgce._messages import expected
 from mgce._seeds import derived_seed
-from mgce._validation import expected
 from mgce.desk.files.images import ImageFiles
 from mgce.labels.out_of_fold import stratified_split
 from mgce_lab.data.image_sets import ImageDataset, Images

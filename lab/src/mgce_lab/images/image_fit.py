@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mgce._arrays import FloatArray, IntArray
+from mgce._messages import check_count, expected, expected_share, listed
 from mgce._row_order import content_order
 from mgce._seeds import derived_seed
-from mgce._validation import check_count, check_device, expected, expected_share, listed
+from mgce._validation import check_device
 from mgce.desk.columns.notes import left_out_copies
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels
 from mgce.labels.out_of_fold import checked_train, completed, out_of_fold, stratified_folds, stratified_split

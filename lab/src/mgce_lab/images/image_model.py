@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from mgce._arrays import IntArray
 from mgce._limits import check_zip
+from mgce._messages import expected
 from mgce._seeds import derived_seed
 from mgce._text import printable
-from mgce._validation import expected
 from mgce.loop.keeper import ModelKeeper
 from mgce.losses.protocol import evaluating, link_of
 from mgce_lab.data.image_sets import Images

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mgce._validation import check_choice, check_count, check_fraction, check_number, expected
+from mgce._messages import check_choice, check_count, check_fraction, check_number, expected
 from mgce_lab.images.convnet import CONVNETS
 from mgce_lab.images.resnet import ARCHITECTURES, STEMS
 from mgce_lab.training.settings import DescentSettings

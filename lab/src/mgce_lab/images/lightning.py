@@ -19,7 +19,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch import nn
 from torch.utils.data import DataLoader
 
-from mgce._validation import check_count, check_fraction
+from mgce._messages import check_count, check_fraction
 from mgce.numerics.root import DEFAULT_BETA
 from mgce_lab.data.image_sets import ImageDataset
 from mgce_lab.images.image_classifier import ImageClassifier, best_epoch, read_checkpoint

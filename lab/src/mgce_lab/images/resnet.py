@@ -7,7 +7,7 @@ from typing import TypeAlias
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from mgce._validation import check_choice, check_count
+from mgce._messages import check_choice, check_count
 from mgce_lab.images.logit_layer import LogitLayer
 
 # By stem, the smallest height and width of images whose every convolution with a stride of two meets two pixels. Where

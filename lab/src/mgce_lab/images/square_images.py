@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch.nn import functional as F
 
 from mgce._limits import EXPANDED_BYTES
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.encoders.pictures import upright
 from mgce.desk.files.images import ImageFiles
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.link.probs import normalized_logits
 from mgce.losses.functional import mgce_loss
 from mgce.losses.modules import GCE, MinimaxLink

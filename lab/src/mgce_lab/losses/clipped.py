@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mgce import _validation
-from mgce.losses.arguments import HALF_TYPES
+from mgce._messages import check_number
 from mgce.losses.base import python_number
 from mgce.losses.modules import CE, GCE, MGCE
 from mgce.losses.protocol import both_probs, dim_of, link_of
@@ -46,9 +46,9 @@ def clip_logits(logits: Tensor, *, inverse_norm: float = DEFAULT_INVERSE_NORM, d
 
     Reference: Wei et al., Mitigating memorization of noisy labels by clipping the model prediction, 2023.
     """
-    _validation.check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
+    check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
     dim = _validation.check_logits(logits, dim)
-    x = logits.float() if logits.dtype in HALF_TYPES else logits
+    x = logits.float() if logits.dtype in _validation.HALF_TYPES else logits
     if _validation.is_concrete(x) and 1 / DIRECT <= inverse_norm <= DIRECT:
         squared = x.square().sum(dim, keepdim=True) * inverse_norm**2
         if (squared <= LARGEST_SQUARE).all():
@@ -75,7 +75,7 @@ class ClippedLogits(nn.Module):
 
     def __init__(self, inverse_norm: float = DEFAULT_INVERSE_NORM, dim: int | None = None) -> None:
         super().__init__()
-        _validation.check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
+        check_number("inverse_norm", inverse_norm, 0, LARGEST_INVERSE, above=True)
         self.inverse_norm = python_number(inverse_norm)
         self.dim = python_number(dim)
 

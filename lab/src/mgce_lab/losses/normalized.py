@@ -7,7 +7,7 @@ import math
 from torch import Tensor
 from torch.nn import functional as F
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.losses.active_passive import NCE, RCE, SCE
 from mgce.losses.modules import MGCE
 from mgce.losses.records import NamedLoss, Number, Presets

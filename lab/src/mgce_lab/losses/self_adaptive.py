@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from mgce import _validation
+from mgce._messages import check_count, check_fraction
 from mgce.losses.indexed import IndexedLoss, against_probs, from_all_processes, probabilities
 
 
@@ -62,8 +62,8 @@ class SelfAdaptiveLoss(IndexedLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(loss, num_rows, num_classes, reduction)
-        _validation.check_count("start", start, minimum=0)
-        _validation.check_fraction("momentum", momentum)
+        check_count("start", start, minimum=0)
+        check_fraction("momentum", momentum)
         self.start, self.momentum = int(start), float(momentum)
         self.register_buffer("targets", torch.zeros(self.num_rows, self.num_classes, dtype=torch.float32))
         self.register_buffer("visits", torch.zeros(self.num_rows, dtype=torch.int32))

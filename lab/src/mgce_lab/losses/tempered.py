@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from mgce import _validation
-from mgce.losses.arguments import HALF_TYPES
+from mgce._messages import check_number, expected
 from mgce.losses.base import python_number
 from mgce.losses.records import NamedLoss, Number
 from mgce.losses.scored import Wanted, expm1
@@ -61,7 +61,7 @@ def _check_power(logits: Tensor, dim: int, name: str, t: float, power: int) -> N
     if power * (t - 1) * math.log(k) > math.log(largest):
         shown = f"k^({name} - 1)" if power == 1 else f"k^({power} ({name} - 1))"
         what = f"such that {shown} is at most {largest:.3g} in {logits.dtype}, with k = {k}"
-        raise ValueError(_validation.expected(name, what, t))
+        raise ValueError(expected(name, what, t))
 
 
 def _tempered_log_softmax(logits: Tensor, t: float, dim: int) -> Tensor:
@@ -111,14 +111,14 @@ class TemperedSoftmax(nn.Module):
 
     def __init__(self, t: float = T2, dim: int | None = None) -> None:
         super().__init__()
-        _validation.check_number("t", t, 1)
+        check_number("t", t, 1)
         self.t = python_number(t)
         self.dim = python_number(dim)
 
     def forward(self, logits: Tensor) -> Tensor:
         """Map logits to probabilities of the same shape; half types are solved in float32."""
         dim = _validation.check_logits(logits, self.dim)
-        x = logits.float() if logits.dtype in HALF_TYPES else logits
+        x = logits.float() if logits.dtype in _validation.HALF_TYPES else logits
         _check_power(x, dim, "t", self.t, 1)
         return _tempered_log_softmax(x, self.t, dim).exp().to(logits.dtype)
 

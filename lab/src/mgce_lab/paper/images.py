@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mgce import noise
 from mgce._files import plain
-from mgce._validation import check_choice, expected
+from mgce._messages import check_choice, expected
 from mgce.metrics.evaluation import evaluate
 from mgce_lab.data.image_sets import ImageDataset, Images
 from mgce_lab.engine.images import ImageNetworkRun, curves_by_epoch, label_transition

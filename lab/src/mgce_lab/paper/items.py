@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from mgce._validation import check_choice, expected
+from mgce._messages import check_choice, expected
 from mgce_lab.data import IMAGE_NAMES, NAMES
 from mgce_lab.engine.methods import KNOWN
 from mgce_lab.engine.result import Result

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mgce._validation import check_beta, check_choice, check_count, expected
+from mgce._messages import check_choice, check_count, expected
+from mgce._validation import check_beta
 from mgce_lab.engine.methods import MINIMAX_MAE, PAPER, at_betas
 from mgce_lab.paper.image_settings import NOISE_RATES
 

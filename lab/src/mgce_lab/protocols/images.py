@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mgce import noise
 from mgce._files import plain
-from mgce._validation import check_choice, check_count, check_fraction, expected
+from mgce._messages import check_choice, check_count, check_fraction, expected
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce_lab.data.image_sets import ImageDataset, Images

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mgce._validation import check_choice, check_count, expected, nearest
+from mgce._messages import check_choice, check_count, expected, nearest
 from mgce_lab.engine.methods import GCE_BETA, METHODS, NEAR_MAE, TRIMMED, Method
 from mgce_lab.engine.specification import Specification
 from mgce_lab.losses import LOSSES

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mgce._files import plain
-from mgce._validation import check_choice, check_number
+from mgce._messages import check_choice, check_number
 from mgce.losses.trimmed import check_trim
 from mgce.metrics.evaluation import evaluate
 from mgce_lab.engine.methods import TRIMMED, Method, PublishedFor, stages

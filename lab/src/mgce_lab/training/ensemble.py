@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from mgce._messages import expected
 from mgce._threads import threads_for
-from mgce._validation import expected
 from mgce_lab.training.member_losses import MemberLoss, MemberLosses
 from mgce_lab.training.settings import TrainingSettings
 

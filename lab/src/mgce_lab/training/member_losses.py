@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mgce._validation import check_beta, check_choice, expected
+from mgce._messages import check_choice, expected
+from mgce._validation import check_beta
 from mgce.losses.functional import gce_loss
 from mgce.losses.presets import LOSSES, robust_loss
 from mgce.losses.trimmed import RecentLosses, TrimmedLoss

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mgce._validation import check_choice, check_count, check_fraction, check_number, expected
+from mgce._messages import check_choice, check_count, check_fraction, check_number, expected
 
 OPTIMIZERS = ("sgd", "adam")
 

@@ -9,7 +9,7 @@ from typing import Annotated as Typed
 
 import typer
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
 from mgce.desk.cli.first import no_target

@@ -17,9 +17,9 @@ from rich import box
 from rich.table import Table as Grid
 
 from mgce._files import write_files
+from mgce._messages import expected
 from mgce._rounding import confidence_text, percent_up, share_text
 from mgce._text import printable
-from mgce._validation import expected
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
 from mgce.desk.cli.labelled_rows import Given, column_of
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json

@@ -14,8 +14,8 @@ import pandas as pd
 import typer
 
 from mgce._files import write_files
+from mgce._messages import expected
 from mgce._rounding import confidence_text, percent_up
-from mgce._validation import expected
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
 from mgce.desk.cli.shared_options import grouped, parse_names

@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from mgce._validation import check_count, check_device, expected
+from mgce._messages import check_count, expected
+from mgce._validation import check_device
 from mgce.desk.cli.embedded import embed_with_progress, files_of, files_of_encoder, loaded_encoder
 from mgce.desk.cli.main import STARTED
 from mgce.desk.cli.outputs import Quiet, check_outputs

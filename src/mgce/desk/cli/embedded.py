@@ -14,7 +14,7 @@ import pandas as pd
 import typer
 from rich.console import Console
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.main import exit_code
 from mgce.desk.cli.shared_options import Form, parse_names
 from mgce.desk.cli.terminal import steps_shown

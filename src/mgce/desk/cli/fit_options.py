@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mgce._validation import check_count, expected
+from mgce._messages import check_count, expected
 from mgce.desk.cli.annotated import AnnotationFile, LabelColumns
 from mgce.desk.cli.embedded import EMBEDDINGS, LABEL
 from mgce.desk.cli.outputs import Json, Quiet

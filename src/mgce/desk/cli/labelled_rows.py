@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.embedded import NewForm, Source, read_new
 from mgce.desk.cli.shared_options import TABLE
 from mgce.desk.cli.terminal import Terminal

@@ -11,7 +11,7 @@ import pandas as pd
 import typer
 
 from mgce._files import replacing, write_files
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.cli.embedded import PredictForm, files_of, files_of_encoder, files_of_features, read_new
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.shared_options import TABLE, grouped

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from mgce._files import write_files
-from mgce._validation import check_count, expected
+from mgce._messages import check_count, expected
 from mgce.desk.cli.outputs import Quiet, check_outputs
 from mgce.desk.cli.shared_options import grouped
 from mgce.desk.cli.terminal import Terminal

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from mgce._validation import check_count, expected
+from mgce._messages import check_count, expected
 from mgce.desk.files.text_tables import TextFormat
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mgce._column_types import texts
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.files.vectors import vectors
 from mgce.features.feature_files import Features, read_features
 

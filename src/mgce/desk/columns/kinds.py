@@ -12,8 +12,8 @@ import pandas as pd
 from pandas.api import types
 
 from mgce._column_types import plain_column, texts
+from mgce._messages import NAMED, expected, listed, nearest
 from mgce._text import printable
-from mgce._validation import NAMED, expected, listed, nearest
 from mgce.desk.columns.cells import (
     CALENDAR,
     DECIMAL_COMMA,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mgce._column_types import texts
 from mgce._files import alone_in, replacing
+from mgce._messages import expected, not_installed
 from mgce._text import printable
-from mgce._validation import expected, not_installed
 from mgce.desk.encoders.pictures import on_unread
 from mgce.desk.files.images import ImageFiles
 from mgce.desk.files.table_files import require_column, tables_in

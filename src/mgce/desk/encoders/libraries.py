@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from mgce._limits import read_at_most
-from mgce._validation import expected, not_installed
+from mgce._messages import expected, not_installed
 from mgce.desk.encoders.embedding import Encoder, of_module
 from mgce.desk.encoders.pictures import CentralSquare, upright
 from mgce.features.feature_files import PICTURES, TEXTS

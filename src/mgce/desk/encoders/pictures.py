@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from mgce._messages import NAMED, listed
 from mgce._text import printable
-from mgce._validation import NAMED, listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 # Means and deviations of ImageNet's pixels, as networks that were trained on them expect.

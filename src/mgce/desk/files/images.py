@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from mgce._validation import not_installed
+from mgce._messages import not_installed
 
 # Of images in files: the formats of photographs, and so many pixels as ordinary cameras take. The readers of other
 # formats follow the sizes of a damaged file into gigabytes.

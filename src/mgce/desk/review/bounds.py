@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mgce._arrays import FloatArray
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.review.draws import HELD_OUT
 from mgce.risk.betting import betting_upper_sequence
 from mgce.risk.looks import SHARING, reserving_upper_sequence

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mgce._validation import expected, expected_share
+from mgce._messages import expected, expected_share
 
 BoolArray = NDArray[np.bool_]
 # Rows that a person drops or skips make the mended table smaller. This share of them is foreseen: of few rows a person

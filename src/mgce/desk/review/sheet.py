@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from mgce._messages import expected
 from mgce._seeds import derived_seed
 from mgce._text import html_text, printable, spreadsheet_cell
-from mgce._validation import expected
 from mgce.desk.columns.spellings import near_pairs
 from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.pages.web_page import STYLE, json_in_html, script_page

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from mgce._messages import NAMED, expected, listed
 from mgce._text import printable, spreadsheet_cell
-from mgce._validation import NAMED, expected, listed
 from mgce.desk.review.decision_file import DECISIONS, DROP, SKIP
 from mgce.desk.review.keys import number_text
 from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv

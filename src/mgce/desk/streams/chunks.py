@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.files.parts import Parts, Unit
 from mgce.desk.files.table_files import accounted
 from mgce.desk.tables.rows import Split, require_columns

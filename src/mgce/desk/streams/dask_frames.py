@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mgce._files import replacing
-from mgce._validation import expected, not_installed
+from mgce._messages import expected, not_installed
 from mgce.desk.files.parts import Parts
 from mgce.desk.streams.chunks import Chunks, n_chunks, parse_memory
 from mgce.desk.streams.fit import Each, Work, fit_in_chunks

@@ -16,8 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
+from mgce._messages import expected
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import expected
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import without_label
 from mgce.desk.files.parts import PART, Parts

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from mgce._column_types import texts
+from mgce._messages import expected, listed
 from mgce._text import printable
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import expected, listed
 from mgce.desk.columns.kinds import Columns, spelt_as
 from mgce.desk.columns.spellings import joined, on_joined, spelling
 from mgce.desk.files.table_files import require_column

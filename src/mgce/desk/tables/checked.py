@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.review.bounds import ErrorBound, counted, error_bound, share_left_sequence
 from mgce.desk.review.decision_file import DROP, Decision, check_classes, check_decided, spelt_alike

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgce._messages import NAMED, listed
 from mgce._svg import Axis, Series, chart
 from mgce._text import printable
-from mgce._validation import NAMED, listed
 from mgce.desk.pages.web_page import figure, paragraph, table
 from mgce.desk.tables.fit import TableFit
 from mgce.labels.annotators import CAUTION

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from mgce._column_types import texts
+from mgce._messages import not_installed
 from mgce._threads import one_blas_thread, one_torch_thread
-from mgce._validation import not_installed
 from mgce.desk.columns.dependence import Dependence, dependence
 from mgce.desk.columns.kinds import TEXT
 from mgce.desk.columns.notes import if_names, notes_on

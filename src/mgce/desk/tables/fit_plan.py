@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgce._validation import check_choice, expected, expected_share
+from mgce._messages import check_choice, expected, expected_share
 from mgce.desk.tables.choice import AUTO, NAMED
 from mgce.desk.tables.rows import Split
 

@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from threadpoolctl import threadpool_limits
 
 from mgce import noise
-from mgce._validation import check_choice, check_number
+from mgce._messages import check_choice, check_number
 from mgce.desk.files.tables import Table, make_table
 from mgce.desk.tables.fit import TableFit
 from mgce.labels.out_of_fold import stratified_split

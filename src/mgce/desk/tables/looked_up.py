@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._column_types import texts
-from mgce._validation import NAMED, expected, listed
+from mgce._messages import NAMED, expected, listed
 from mgce.desk.files.written_tables import to_csv
 from mgce.desk.review.decision_file import Decision, check_classes, check_decided, spelt_alike
 from mgce.desk.tables.listing import file_of_suspects

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from mgce._arrays import one_hot
 from mgce._column_types import texts
+from mgce._messages import expected
 from mgce._text import printable, spreadsheet_text
-from mgce._validation import expected
 from mgce.desk.columns.spellings import respelt
 from mgce.desk.files.table_files import read_frame, require_column
 from mgce.desk.files.text_tables import TextFormat

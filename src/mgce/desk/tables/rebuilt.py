@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.columns.kinds import TEXT, Columns
 from mgce.desk.files.tables import MAX_CATEGORIES, preprocessor
 from mgce.desk.files.vectors import vectors

@@ -14,9 +14,9 @@ from scipy.sparse.csgraph import connected_components
 
 from mgce._column_types import cells_of, texts
 from mgce._limits import CHUNK_ROWS
+from mgce._messages import NAMED, check_count, expected, expected_share, listed
 from mgce._row_order import content_order
 from mgce._text import spreadsheet_text
-from mgce._validation import NAMED, check_count, expected, expected_share, listed
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import Columns, names_of_rows
 from mgce.desk.columns.notes import held_out_together, without_label

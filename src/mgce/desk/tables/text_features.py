@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.desk.columns.kinds import EMBEDDING, TEXT
 from mgce.desk.columns.texts import TOKEN
 from mgce.desk.encoders.embedding import Encoder

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from mgce._arrays import FloatArray, IntArray, sorted_classes, taken
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.estimators.suspects import find_suspects
 from mgce.integrations.cleanlab.issues import find_label_issues, issue_table, judged
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mgce._arrays import sorted_classes
-from mgce._validation import check_choice, expected
+from mgce._messages import check_choice, expected
 from mgce.estimators.suspects import find_suspects
 from mgce.integrations.cleanlab.issues import check_others, health_summary, issue_table, judged
 

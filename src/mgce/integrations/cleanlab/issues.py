@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, IntArray, as_probs, sorted_classes
-from mgce._validation import check_choice, check_fraction, expected
+from mgce._messages import check_choice, check_fraction, expected
 from mgce.labels.confident import confident_labels
 from mgce.labels.correction import correct
 from mgce.labels.doubtful import DoubtfulLabels, doubtful_labels

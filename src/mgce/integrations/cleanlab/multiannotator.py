@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mgce._arrays import FloatArray, as_probs, sorted_classes
-from mgce._validation import expected
+from mgce._messages import expected
 from mgce.integrations.cleanlab.issues import check_others
 from mgce.labels.consensus import Consensus, find_consensus
 
