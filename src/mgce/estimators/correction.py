@@ -85,8 +85,8 @@ class LabelCorrectionClassifier(RobustClassifier):
 
     _of_training = ("left_out_proba_", "right_proba_")
     _domains: ClassVar[dict[str, Any]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1)],
+        "n_components": [Interval(Integral, 1)],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }

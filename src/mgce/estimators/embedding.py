@@ -251,7 +251,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
 
     _of_training = ("oof_proba_",)
     _domains: ClassVar[dict[str, Any]] = {
-        "cv": [Interval(Integral, 2, None, closed="left")],
+        "cv": [Interval(Integral, 2)],
         "random_state": ["random_state"],
     }
 

@@ -114,10 +114,10 @@ class MGCEForestClassifier(RobustClassifier):
 
     _of_training = ("oob_decision_function_",)
     _domains: ClassVar[dict[str, Any]] = {
-        "beta": [Interval(Real, 1, None, closed="both")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "beta": [Interval(Real, 1, closed="both")],
+        "n_estimators": [Interval(Integral, 1)],
         "splitter": [Choice({"best", "random", "oob"})],
-        "min_samples_leaf": [Interval(Integral, 1, None, closed="left"), Choice({"oob"})],
+        "min_samples_leaf": [Interval(Integral, 1), Choice({"oob"})],
         "max_features": [Interval(Real, 0, 1, closed="right"), Choice({"sqrt"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],

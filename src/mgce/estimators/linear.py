@@ -133,13 +133,13 @@ class MGCEClassifier(RobustClassifier):
 
     _sparse = True
     _domains: ClassVar[dict[str, Any]] = {
-        "beta": [Interval(Real, 1, None, closed="both")],
-        "lambda0": [Interval(Real, 0, None, closed="left"), Choice({"auto"})],
+        "beta": [Interval(Real, 1, closed="both")],
+        "lambda0": [Interval(Real, 0), Choice({"auto"})],
         "fit_intercept": ["boolean"],
         "class_weight": [dict, Choice({"balanced"}), None],
         "solver": [Choice({"auto", "lbfgs", "interior", "lp", "sgd"})],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0)],
+        "max_iter": [Interval(Integral, 1)],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
     }

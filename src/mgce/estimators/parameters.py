@@ -23,27 +23,25 @@ class ParameterError(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers between two bounds, None for no bound; `closed` says which of them belong to it."""
+    """The numbers between two bounds; `closed` says which of them belong to it."""
 
     kind: type
-    low: float | None
-    high: float | None
-    closed: str
+    low: float
+    high: float = np.inf
+    closed: str = "left"
 
     def allows(self, value: Any) -> bool:
         """Return whether a value is one of the numbers."""
         if not isinstance(value, self.kind):
             return False
         number = cast(float, value)
-        low, high = -np.inf if self.low is None else self.low, np.inf if self.high is None else self.high
-        above = number >= low if self.closed in ("left", "both") else number > low
-        return bool(above and (number <= high if self.closed in ("right", "both") else number < high))
+        above = number >= self.low if self.closed in ("left", "both") else number > self.low
+        return bool(above and (number <= self.high if self.closed in ("right", "both") else number < self.high))
 
     def __str__(self) -> str:
         opening = "[" if self.closed in ("left", "both") else "("
         closing = "]" if self.closed in ("right", "both") else ")"
-        low, high = "-inf" if self.low is None else self.low, "inf" if self.high is None else self.high
-        return f"{'an integer' if self.kind is Integral else 'a float'} in {opening}{low}, {high}{closing}"
+        return f"{'an integer' if self.kind is Integral else 'a float'} in {opening}{self.low}, {self.high}{closing}"
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,10 @@ def _allows(domain: Any, value: Any) -> bool:
         return domain.allows(value)
     if isinstance(domain, str):
         return NAMED[domain][0](value)
-    return callable(value) if domain is callable else value is None if domain is None else isinstance(value, domain)
+    return value is None if domain is None else isinstance(value, domain)
 
 
 def _words(domain: Any) -> str:
     if isinstance(domain, str):
         return NAMED[domain][1]
-    if domain is callable:
-        return "a function"
     return f"a {domain.__name__}" if isinstance(domain, type) else str(domain)

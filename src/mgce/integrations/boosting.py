@@ -73,14 +73,14 @@ class BoostedClassifier(RobustClassifier):
     _sparse = True
     _finite: ClassVar[bool | str] = "allow-nan"
     _domains: ClassVar[dict[str, Any]] = {
-        "beta": [Interval(Real, 1, None, closed="both")],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "min_child_weight": [Interval(Real, 0, None, closed="left")],
+        "beta": [Interval(Real, 1, closed="both")],
+        "n_estimators": [Interval(Integral, 1)],
+        "learning_rate": [Interval(Real, 0, closed="neither")],
+        "min_child_weight": [Interval(Real, 0)],
         "class_weight": [dict, str, None],
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1)],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "params": [dict, None],
