@@ -51,13 +51,6 @@ def describe() -> dict[str, str]:
     return facts
 
 
-def gpu_kernels() -> dict[str, str]:
-    """Return for each device and type of logits whether the GPU kernels have passed their check there."""
-    from mgce.kernels import proof
-
-    return proof.report()
-
-
 def _processor() -> str:
     """Return the model of the processor, from Linux if possible, else from Python."""
     information = Path("/proc/cpuinfo")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,15 +118,6 @@ class AnnotatorModel:
     annotations: Annotations
     has_classifier: bool
 
-    @cached_property
-    def label_right(self) -> FloatArray:
-        """The probability that each label is right."""
-        return np.asarray(self.probs[self.annotations.row, self.annotations.label])
-
-    def joint_errors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return for each pair of annotators the equal wrong labels: observed, by chance, and at most; each (m, m)."""
-        return _joint_errors(self.annotations, self.probs, self.transitions)
-
 
 def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -> AnnotatorModel:
     r"""Estimate the right class of each row, with the probabilities of a classifier as its prior.
@@ -232,15 +222,16 @@ def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.b
 def _joint_errors(
     annotations: Annotations, posterior: FloatArray, transitions: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return for each pair of annotators the equal wrong labels: observed, by chance, and at most; each (m, m)."""
     n, m, k = annotations.shape
     observed, by_chance, most = np.zeros((3, m, m))
     ones = np.ones(len(annotations.row))
-    labelled = sparse.csr_array((ones, (annotations.row, annotations.annotator)), shape=(n, m))
+    labelled: Any = sparse.csr_array((ones, (annotations.row, annotations.annotator)), shape=(n, m))
     for c in range(k):
         own = annotations.label == c
         said = sparse.csr_array((ones[own], (annotations.row[own], annotations.annotator[own])), shape=(n, m))
-        observed += _dense(said.T @ (said * (1 - posterior[:, [c]])))
-        both = _dense(labelled.T @ (labelled * posterior[:, [c]]))
+        observed += (said.T @ (said * (1 - posterior[:, [c]]))).toarray()
+        both = (labelled.T @ (labelled * posterior[:, [c]])).toarray()
         others = np.delete(transitions[:, c], c, axis=1)
         wrong = others.sum(1)
         by_chance += both * (others @ others.T)
@@ -248,10 +239,6 @@ def _joint_errors(
     for values in (observed, by_chance, most):
         np.fill_diagonal(values, 0)
     return observed, by_chance, most
-
-
-def _dense(matrix: Any) -> FloatArray:
-    return np.asarray(matrix.toarray())
 
 
 def _copying(annotations: Annotations, posterior: FloatArray, transitions: FloatArray) -> FloatArray:
@@ -340,7 +327,7 @@ def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArra
     found = []
     for j, name in enumerate(names):
         own = annotations.annotator == j
-        right = model.label_right[own]
+        right = model.probs[annotations.row[own], annotations.label[own]]
         ends = estimated_range(right)
         confused = _confused(model, own, classes)
         others = tuple((names[other], float(together[j, other])) for other in np.argsort(-together[j]).tolist())
@@ -383,5 +370,5 @@ def _confused(
 
 def _together(model: AnnotatorModel) -> FloatArray:
     """Return the share of wrong labels that pairs have in common beyond chance; 0 where few labels are wrong."""
-    _, _, most = model.joint_errors()
+    _, _, most = _joint_errors(model.annotations, model.probs, model.transitions)
     return np.asarray(np.where(most >= FEWEST_ERRORS, model.copying, 0) * (1 - np.eye(len(most))))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from mgce._machine import describe, gpu_kernels
+from mgce._machine import describe
 
 
 def env() -> None:
     """Print the versions and the devices that results depend on."""
-    for name, value in {**describe(), **gpu_kernels()}.items():
+    from mgce.kernels import proof
+
+    for name, value in {**describe(), **proof.report()}.items():
         print(f"{name:13} {value}")  # noqa: T201
