@@ -225,10 +225,13 @@ class Point:
         return length
 
 
-def interior_path(problem: LinearProblem) -> Iterator[tuple[FloatArray, FloatArray]]:
+def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield after each step the coefficients mu (k, d) and probabilities p (n, k), until rounding stops progress."""
     point = starting_point(problem)
-    while (mean := point.mean_product(problem)) > FLOOR:  # and not NaN
+    for _ in range(max_iter):
+        mean = point.mean_product(problem)
+        if not mean > FLOOR:  # or NaN
+            return
         p = point.dual[0]
         yield point.coef(problem), p / p.sum(1, keepdims=True)
         with np.errstate(all="ignore"):

@@ -135,6 +135,7 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
 
 
 METHODS = ("auto", "lbfgs", "interior", "lp", "columns")
+INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
 INTERIOR_PATIENCE = 20  # steps in a row without a smaller gap after which to stop: rounding has taken over by then
 
 
@@ -306,7 +307,7 @@ def _run_interior(progress: Progress) -> None:
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
     with threads_for(problem.size.interior_work):
-        for coef, p in interior_path(problem):
+        for coef, p in interior_path(problem, INTERIOR_STEPS):
             progress.n_iter += 1
             progress.offer(coef)
             progress.dual.update(p)

@@ -115,15 +115,11 @@ def _numbers(tree: ast.Module) -> Iterator[str]:
 
 
 def _exported(tree: ast.Module) -> Iterator[str]:
-    """Yield the names of a module's `__all__`; where it is computed, those that are imported as themselves."""
     for name, value in _assigned(tree):
         if name == "__all__" and isinstance(value, ast.List | ast.Tuple):
             yield from (
                 each.value for each in value.elts if isinstance(each, ast.Constant) and isinstance(each.value, str)
             )
-        elif name == "__all__":
-            imports = [each for node in tree.body if isinstance(node, ast.ImportFrom) for each in node.names]
-            yield from (each.name for each in imports if each.name == each.asname)
 
 
 def main() -> None:
