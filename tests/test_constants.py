@@ -1,6 +1,7 @@
-"""Numbers at the level of a module: each has its reason beside it."""
+"""Numbers at the level of a module, or in a record of settings: each has its reason beside it."""
 
 import ast
+import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,9 +51,33 @@ def held(value: ast.AST) -> Iterator[bool]:
         yield from held(part)
 
 
+def settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each number of the records that a module makes without arguments, and what the docstring says of it."""
+    module = ast.parse(text)
+    made = {
+        statement.value.func.id
+        for statement in module.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Call)
+        and isinstance(statement.value.func, ast.Name)
+        and not statement.value.args
+        and not statement.value.keywords
+    }
+    for record in module.body:
+        if not isinstance(record, ast.ClassDef) or record.name not in made:
+            continue
+        attributes = re.split(r"(?m)^ {4}(\w+):", ast.get_docstring(record) or "")
+        said = dict(zip(attributes[1::2], attributes[2::2], strict=True))
+        for field in record.body:
+            if isinstance(field, ast.AnnAssign) and field.value is not None and any(held(field.value)):
+                name = ast.unparse(field.target)
+                yield f"{record.name}.{name}", " ".join(said.get(name, "").split())
+
+
 @pytest.mark.parametrize("file", FILES)
 def test_each_number_has_its_reason_beside_it(file):
-    without = [name for name, reason in numbers((SOURCE / file).read_text()) if len(reason) < len("# of bytes")]
+    text = (SOURCE / file).read_text()
+    without = [name for name, reason in [*numbers(text), *settings(text)] if len(reason) < len("# of bytes")]
     assert not without, f"{file} gives no reason for {', '.join(without)}"
 
 
@@ -61,3 +86,33 @@ def test_a_number_without_a_reason_is_found():
     assert [(name, bool(reason)) for name, reason in numbers(text)] == [
         ("A", True), ("B, C", True), ("D", True), ("E", False),
     ]  # fmt: skip
+
+
+def test_a_number_of_a_record_without_a_reason_is_found():
+    text = """
+class Settings(NamedTuple):
+    \"\"\"How it is done.
+
+    Attributes:
+        steps: more change no
+            digit.
+        patience: as in others.
+    \"\"\"
+
+    steps: int = 4
+    patience: int = 2
+    rate: float = 0.1
+    name: str = "a"
+
+
+class Result(NamedTuple):
+    rows: int = 0
+
+
+SETTINGS = Settings()
+"""
+    assert list(settings(text)) == [
+        ("Settings.steps", "more change no digit."),
+        ("Settings.patience", "as in others."),
+        ("Settings.rate", ""),
+    ]
