@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mgce.desk.review.bounds import MORE, error_bound, share_left_sequence
-from mgce.desk.review.draws import draw
+from mgce.desk.review.draws import HELD_OUT, draw
 from mgce.risk import betting_upper_sequence, certify
 from mgce.risk.looks import foretold_widths, reserved
 
@@ -52,6 +52,21 @@ def test_the_error_bound_is_that_of_certify_and_the_one_foretold_comes_if_errors
     # Given labels that say nothing of errors: a rate that nobody knows makes the bound hardly wider.
     blind = error_bound(right[:m].tolist(), guess.tolist(), rng.integers(0, 2, n).tolist()).upper
     assert found.upper < betting_upper_sequence(guess[:m] != right[:m])[-1] - 0.01 < blind < found.upper + 0.03
+
+
+def test_the_bound_foretold_is_the_bound_of_draws_that_go_on_as_before():
+    """Half of the further rows are held out. Of an hour's work, twice as many are checked as of half an hour's."""
+    m, n = 20, 400
+    errs, disagrees = np.arange(n) % m < 3, np.arange(n) % m < 5
+    guess, given = ["a"] * n, ["b" if one else "a" for one in disagrees]
+    right = ["b" if one else "a" for one in errs]
+    further = [int(HELD_OUT * more) for more in MORE]
+    assert further == [HELD_OUT * more for more in MORE] == [hours * further[1] for hours in (0.5, 1, 2)]
+    later = [error_bound(right[: m + more], guess, given).upper for more in further]
+    assert error_bound(right[:m], guess, given).after == tuple(later)
+    # As many as there are examples, but no more.
+    for n_rows, n_foretold in ((m + further[1], 2), (m + further[1] - 1, 1)):
+        assert len(error_bound(right[:m], guess[:n_rows], given[:n_rows]).after) == n_foretold
 
 
 @pytest.mark.parametrize("where", ["held out", "others", "anywhere"])

@@ -137,8 +137,15 @@ def test_rows_known_beforehand_are_asked_for_no_more_and_equal_doubts_stay_toget
 def test_what_does_not_fit_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         clean_labels([0.1, 0.2], {}, **options)
-    with pytest.raises(ValueError, match="`doubt` to be of shape"):
-        clean_labels([[0.1]], {})
+    for doubt in ([[0.1]], [], 0.1):
+        with pytest.raises(ValueError, match="`doubt` to be of shape"):
+            clean_labels(doubt, {})
+
+
+def test_a_table_of_one_row_has_its_label_looked_up():
+    first = clean_labels([0.1], {})
+    assert first.to_check.tolist() == [True] and first.wrong_left == 0
+    assert clean_labels([0.1], {0: False}).is_done
 
 
 @pytest.mark.parametrize("sampled", [0.2, 0.25, 0.3, 0.35, 0.4])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mgce.desk.review.keys import example_keys, number_text, packed
+from mgce.desk.review.keys import example_keys, is_long, number_text, packed
 
 
 def test_keys_do_not_depend_on_the_order_or_on_labels():
@@ -47,6 +47,14 @@ def test_what_differs_stays_different():
     assert number_text("1.5") != number_text("1.500001") and number_text("a") != number_text("A")
     whole = ["1234567890123", "1234567890124", "1234567890123456788", "1234567890123456789", "9" * 40]
     assert [number_text(text) for text in whole] == whole
+
+
+def test_whole_numbers_of_more_than_twelve_digits_are_long():
+    for text in ("999999999999", "1000000000000"):  # twelve digits and thirteen
+        for value in (float(text), -float(text)):
+            assert is_long(value) == (len(text) > 12)
+        assert number_text(f"-{text}.0") == f"-{text}"
+    assert number_text("999999999999.5") == "1e+12" and not is_long(1e12 + 0.5)
 
 
 def test_contents_that_only_rounding_makes_equal_get_keys_of_their_own():

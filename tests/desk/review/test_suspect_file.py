@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from mgce.desk.review.suspect_file import (
     CHECK,
     CHECKED_CELLS,
     COLUMNS,
+    Suspect,
     check_overwritten,
     read_suspects,
     row_checks,
@@ -46,6 +48,39 @@ def test_a_file_is_read_also_after_a_spreadsheet_has_saved_it(tmp_path):
     path.write_bytes(frame.to_csv(index=False, sep=";", lineterminator="\r\n").encode("utf-8-sig"))
     again = read_suspects(path)
     assert again[0] == first and again[1].name == second.name and again[1].cells[-1][1].split() == ["two", "lines"]
+
+
+@pytest.mark.parametrize("column", ["p_wrong", "p_given", "p_suggested", "draw_probability"])
+def test_probabilities_lie_in_the_closed_unit_interval(tmp_path, column):
+    path = tmp_path / "t.suspects.csv"
+    row, place = ROWS.splitlines()[0].split(","), COLUMNS.index(column)
+    for value in ("0", "1", "1.0", "1e-300"):
+        path.write_text(HEAD + ",".join([*row[:place], value, *row[place + 1 :]]))
+        assert getattr(read_suspects(path)[0], column) == float(value)
+    for value in ("1.0000000000000002", "-1e-300", "inf", "nan", ""):
+        path.write_text(HEAD + ",".join([*row[:place], value, *row[place + 1 :]]))
+        with pytest.raises(ValueError, match=rf"a number in \[0, 1\] in the column {column}"):
+            read_suspects(path)
+
+
+@pytest.mark.parametrize(
+    ("p_wrong", "p_given", "p_suggested", "proposal"),
+    [
+        (0.9, 0.1, 0.7, ("no", 0.3, 0.3)),  # of ten rows nine are wrong; of these nine, seven are "no"
+        (0.6, 0.1, 0.45, ("yes", 0.6, 0.9)),  # 0.6 * 0.45 / 0.9 = 0.3 of rows are "no", 0.4 are "yes"
+        (0.95, 0.9, 0.05, ("no", 0.525, 0.95)),  # 0.95 * 0.05 / 0.1 = 0.475 are "no", 0.05 are "yes"
+        (0.4, 0.1, 0.9, ("yes", 0.4, 0.9)),  # the given label is the likelier one, at 0.6
+        (1.0, 0.0, 1.0, ("no", 0.0, 0.0)),
+        (0.3, 1.0, 0.0, ("yes", 0.3, 0.0)),
+    ],
+)
+def test_the_proposal_is_the_likelier_label_if_a_wrong_one_is_what_the_model_thinks(
+    p_wrong, p_given, p_suggested, proposal
+):
+    opinion = {"p_wrong": p_wrong, "p_given": p_given, "p_suggested": p_suggested}
+    one = Suspect(1, "a", "2", "r", "yes", "no", "no", False, 1, 0.5, (), **opinion)
+    assert one.proposal == (proposal[0], pytest.approx(proposal[1]), pytest.approx(proposal[2]))
+    assert replace(one, suggested="yes").proposal == ("yes", p_wrong, 1 - p_given)
 
 
 @pytest.mark.parametrize(
