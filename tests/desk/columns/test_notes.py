@@ -4,6 +4,7 @@ import pytest
 
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.columns.notes import notes_on, without_label
+from mgce.desk.columns.texts import unread
 
 N = 40
 RNG = np.random.default_rng(0)
@@ -163,6 +164,50 @@ def test_no_advice_makes_numbers_wrong():
     assert [sentence for sentence in said if "--decimal" in sentence] == []
     assert any(sentence.endswith("a decimal comma for the file would misread column `amount`.") for sentence in said)
     assert notes(price=["1,5", "2,25", "2,5", "2.5"] * (N // 4))[0].endswith("See --decimal.")
+
+
+@pytest.mark.parametrize(
+    "whole, points, others, is_noted",
+    [
+        (3, 10, [], True),
+        (2, 10, [], False),
+        (3, 9, [], False),
+        (27, 10, [], True),  # whole numbers are of no decimals, and tell nothing
+        (4, 31, ["7.25"] * 5, True),
+        (4, 30, [f"7.{i}5" for i in range(1, 7)], True),  # 30 of 36
+        (4, 15, [f"7.{i}5" for i in range(1, 6)], False),  # three in four
+        (4, 10, ["0.125"], False),  # no thousand is written so
+        (4, 10, ["1000"], False),
+        (4, 10, ["-999"], True),
+    ],
+)
+def test_numbers_of_three_decimals_among_whole_ones_may_be_thousands(whole, points, others, is_noted):
+    cells = [*map(str, range(1, whole + 1)), *(f"{i}.{i}7" for i in range(10, 10 + points)), *others]
+    frame = pd.DataFrame({"price": pd.Series(cells, dtype=object), "y": CLEAN["y"][0]})
+    columns = Columns({"price": "number"}, "y")
+    said = notes_on(frame, columns.select(frame), columns.labels(frame), columns)
+    assert [sentence.startswith("Column `price` is read with decimal points, as in ") for sentence in said] == (
+        [True] * is_noted
+    )
+
+
+@pytest.mark.parametrize("read", ["{}", "2024-01-{:02}"])
+@pytest.mark.parametrize("n_words, n_values, is_noted", [(5, 10, True), (6, 10, False), (5, 9, False), (0, 10, False)])
+def test_a_few_words_beside_ten_numbers_or_dates_may_mark_missing_values(read, n_words, n_values, is_noted):
+    words = pd.Series(["?", "see file", "open", "new", "none", "lost"][:n_words])
+    cells = pd.concat([words, pd.Series([read.format(day) for day in range(10, 10 + n_values)])], ignore_index=True)
+    kind = "numbers" if read == "{}" else "dates"
+    holds = f"Column `x` holds {kind}, but something else in "
+    assert ([f"{holds}{n_words} rows ('?', for one)"] if is_noted else []) == beginnings(cells, holds)
+    # They are few, that is in half of the rows at most.
+    values = cells.tolist()[n_words:]
+    assert beginnings(["?"] * n_values + values, holds) == [f"{holds}{n_values} rows ('?', for one)"] * (n_values > 9)
+    assert beginnings(["?"] * (n_values + 1) + values, holds) == []
+
+
+def beginnings(cells, holds):
+    said = unread(pd.Series(list(cells), name="x"), [])
+    return [said.partition(", and is")[0]] if said is not None and said.startswith(holds) else []
 
 
 @pytest.mark.parametrize(

@@ -71,5 +71,7 @@ def test_the_guess_does_not_depend_on_the_order_of_rows():
 
 def test_words_are_counted():
     assert words_on_average(pd.Series(["one two", "one two three four", None])) == 3
+    assert words_on_average(pd.Series(["I am a cat", "5 cats, B2 and x-y"])) == 2.5  # two; three: cats, and, x-y
     assert words_on_average(pd.Series(["東京駅前"])) == 2
+    assert words_on_average(pd.Series(["東京 to 京"])) == 2.5
     assert words_on_average(pd.Series([None, None], dtype=object)) == 0

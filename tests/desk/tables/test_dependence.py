@@ -1,6 +1,7 @@
 """Signs that rows depend on one another: found where they do, and not in ordinary tables."""
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from mgce.desk.columns.dependence import NO_BOUND, _differ_within, dependence
-from mgce.desk.columns.kinds import NUMBER, Columns
+from mgce.desk.columns.kinds import CATEGORY, NUMBER, Columns
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.report import headline, page
 from mgce.desk.tables.summary import summary
@@ -56,6 +57,26 @@ def test_data_sets_of_scikit_learn_show_none_although_they_are_sorted_by_class(l
 def test_how_much_rows_of_a_group_differ_is_a_ratio_of_variances():
     x, group = pd.Series(RNG.normal(size=40)), np.repeat(range(8), 5)
     assert _differ_within(x, NUMBER, group) == pytest.approx(x.groupby(group).var().mean() / x.var())
+
+
+def test_missing_numbers_and_groups_without_any_do_not_count_in_the_ratio():
+    x, group = pd.Series(RNG.normal(size=40)), np.repeat(range(8), 5)
+    x[[0, 1, 5, 6, 7, 8, 9, 38, 39]] = np.nan  # all of the second group; of the first and the last some
+    sizes, variances = x.groupby(group).count(), x.groupby(group).var()
+    within = (variances * (sizes - 1)).sum() / (sizes[sizes > 0] - 1).sum()
+    assert _differ_within(x, NUMBER, group) == pytest.approx(within / x.var())
+
+
+def test_how_much_categories_of_a_group_differ_is_a_ratio_of_shares_of_pairs():
+    category, group = pd.Series(RNG.choice(list("abc"), 30)), RNG.integers(0, 12, 30)
+    every = list(combinations(range(30), 2))
+    inside = [(i, j) for i, j in every if group[i] == group[j]]
+    differ, differ_inside = (np.mean([category[i] != category[j] for i, j in pairs]) for pairs in (every, inside))
+    assert _differ_within(category, CATEGORY, group) == pytest.approx(differ_inside / differ)
+    assert _differ_within(pd.Series(list("aabb")), CATEGORY, np.array([0, 0, 1, 1])) == 0
+    # Without two rows of a group, or two categories, there is nothing to compare.
+    assert _differ_within(category, CATEGORY, np.arange(30)) == 1
+    assert _differ_within(pd.Series(["a"] * 30), CATEGORY, group) == 1
 
 
 def test_numbers_whose_squares_overflow_show_no_signs_and_warn_of_nothing(recwarn):
