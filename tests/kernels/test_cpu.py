@@ -6,6 +6,7 @@ import ctypes
 import math
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -139,6 +140,51 @@ def test_a_library_of_other_sources_is_no_kernel(monkeypatch: pytest.MonkeyPatch
         monkeypatch.undo()
         for cached in (cpu.obstacle, cpu.library):
             cached.cache_clear()
+
+
+def declared(text: str) -> list[tuple[str, type]]:
+    """Return the names that C++ declares in a list of arguments or the fields of a structure, with their ctypes."""
+    kinds = {"int64_t": ctypes.c_int64, "double": ctypes.c_double}
+    found = []
+    for one in re.split(r"[;,]", re.sub(r"//.*|\\\\", "", text)):
+        *kind, name = re.findall(r"\w+", one) or [""]
+        if name:  # a pointer, the address of a function, or a number; further names after a comma are of one type
+            last = ctypes.c_void_p if "*" in one or "Team" in kind else kinds[kind[-1]] if kind else found[-1][1]
+            found.append((name, last))
+    return found
+
+
+def test_arguments_are_declared_as_the_sources_have_them() -> None:
+    fresh = ctypes.CDLL(cpu.library()._name)
+    cpu._declare(fresh)
+    sources = {path.stem: path.read_text() for path in Path(cpu.__file__).parent.glob("cpu_*.cpp")}
+    found = set()
+    for source in sources.values():
+        exported = r"EXPORT (\S+) mgce_(\w+?)(?:_##name|_float\d\d)?\(([^)]*)\)"
+        for result, name, arguments in re.findall(exported, source):
+            for dtype in ("",) if name == "free_plan" else ("_float32", "_float64"):
+                function = getattr(fresh, f"mgce_{name}{dtype}")
+                taken = [ctypes.c_void_p if one is ctypes.c_char_p else one for one in function.argtypes]  # addresses
+                assert taken == [kind for _, kind in declared(arguments)], name
+                assert function.restype is {"void": None, "void*": ctypes.c_void_p, "int64_t": ctypes.c_int64}[result]
+                found.add(function.__name__)
+    assert len(found) == 9  # four for each type, and one for both
+    for stem, options, pack in (
+        ("cpu_kernel", cpu._Options, cpu._ARGUMENTS),
+        ("cpu_softmax", cpu._SoftmaxOptions, cpu._SOFTMAX_ARGUMENTS),
+    ):
+        fields = [re.search(rf"struct {name} {{(.*?)}};", sources[stem], re.S)[1] for name in ("Options", "Arguments")]
+        assert list(options._fields_) == declared(fields[0])
+        n = len(declared(fields[1]))  # each of 8 bytes
+        assert len(pack(*range(n))) == 8 * n
+
+
+def test_more_threads_than_one_are_woken_above_a_size(restored_threads: None) -> None:
+    for threads in (1, 2, 3):
+        torch.set_num_threads(threads)
+        for k in (1, 100, cpu.SERIAL_CLASSES - cpu.ROW_CLASSES):
+            most = cpu.SERIAL_CLASSES // (k + cpu.ROW_CLASSES)  # rows of one thread
+            assert [cpu.threads(n, k) for n in (0, 1, most, most + 1, 10**6)] == [1, 1, 1, threads, threads]
 
 
 @pytest.mark.nightly

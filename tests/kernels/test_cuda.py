@@ -18,7 +18,7 @@ from torch import Tensor
 from grids import grid
 from hard_rows import hard_rows
 from mgce.functional import mgce_loss
-from mgce.kernels import cuda, cuda_math
+from mgce.kernels import cuda, cuda_math, cuda_plan
 from mgce.kernels.cuda import scale_
 from plain import normalized_logits
 from triton_truth import DEVICE, check_against_truth, check_same, loss_and_grad
@@ -113,6 +113,32 @@ def test_the_logarithm_keeps_its_relative_accuracy() -> None:
     log2_kernel[(4,)](v, z - (v - 1), out, BLOCK=1024, enable_fp_fusion=True)
     want = z.double().log1p() / torch.tensor(2.0, dtype=torch.float64).log().to(DEVICE)
     assert ((out - want).abs() <= 3 * EPS * want.abs()).all()
+
+
+@triton.jit
+def powers_kernel(x, t, out, beta, beta_less_1, inv_beta, HALVES: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    w, _ = cuda_math.powers(tl.load(x + i), t, beta, beta_less_1, inv_beta, HALVES)
+    tl.store(out + i, w)
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.02, 1.4, *(half / 2 for half in range(3, 34)), 17.0, 100.0])
+def test_powers_are_those_of_float64(beta: float) -> None:
+    """Near the edge of the support, at half of beta, where sums change their form, and an ulp beside both."""
+    halves = cuda_plan.halves(beta)
+    assert (halves >= 0) == (beta == round(2 * beta) / 2 and beta < 17)
+    single = torch.tensor([beta]).item()  # beta, as the kernel has it
+    at = torch.tensor([0.0, -1e-3, -0.1 * single, -single / 2, -0.9 * single, -single, -2 * single])
+    x = torch.cat([at, *(torch.nextafter(at[3:4], torch.tensor(to)) for to in (-torch.inf, torch.inf))])
+    x = F.pad(x, (0, 16 - len(x)), value=-torch.inf).to(DEVICE)
+    for t, by in itertools.product((0.0, -single / 8), {halves, -1}):
+        out = torch.empty_like(x)
+        powers_kernel[(1,)](x, t, out, beta, beta - 1, 1 / beta, by, BLOCK=16)
+        v = (1 + (x.double() + t) / single).clamp(min=0)
+        want = torch.where(v > 0, v ** (beta - 1), 0)
+        # v is off by a few eps of the larger one of itself and t / beta.
+        allowed = 4 * EPS * (1 + (beta - 1) * (1 + abs(t) / single / v.where(v > 0, 1))) * want
+        assert ((out - want).abs() <= allowed + torch.finfo(torch.float32).tiny).all()
 
 
 @triton.jit
@@ -346,6 +372,28 @@ def test_no_row_counts(way: str, smoothing: float) -> None:
     assert loss_and_grad(nothing, labels, beta=1.4)[0].isnan()
     assert loss_and_grad(nothing, labels, reduction="sum", beta=1.4)[0] == 0
     assert loss_and_grad(nothing, labels, reduction="none", beta=1.4)[1].shape == (0, 4)
+
+
+def test_one_class_of_which_some_rows_count() -> None:
+    """A row without a label, or of a weight, has no place among the weights of the mean."""
+    y = torch.tensor([-100, 0, 0], device=DEVICE)
+    for weight in (None, torch.full((1,), 2.0, device=DEVICE)):
+        loss, grad = loss_and_grad(torch.randn(3, 1, device=DEVICE), y, weight, beta=1.4)
+        assert loss == 0 and (grad == 0).all()
+
+
+@pytest.mark.parametrize("way", ["small_lists", "small_chunks"], indirect=True)
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_loss_of_smoothed_and_of_given_targets(way: str, soft: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(1, 70, generator=generator) * 2, torch.tensor([3])
+    weight = torch.rand(70, generator=generator)
+    q = torch.rand(1, 70, generator=generator) if soft else F.one_hot(y, 70)
+    share = (0.9 * q.double() + 0.1 / 70) * weight
+    want = -(share * normalized_logits(x.double(), beta=1.4)).sum()
+    target = (q if soft else y).to(DEVICE)
+    loss, _ = loss_and_grad(x.to(DEVICE), target, weight.to(DEVICE), -100, "sum", 0.1, beta=1.4)
+    assert abs(loss.item() - want) <= 16 * EPS * abs(want)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, *HALF])

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from mgce import MGCELoss
 from mgce.functional import gce_loss, linear_mgce_loss, mgce_loss, minimax_probs
 from mgce.kernels import cpu, dispatch
-from mgce.kernels.dispatch import choose, is_commonest, warn_once
+from mgce.kernels.dispatch import can_solve, choose, is_commonest, warn_once
 from mgce.kernels.options import LossOptions
 
 LOGITS, TARGET = torch.randn(5, 4, generator=torch.Generator().manual_seed(0)), torch.tensor([0, 1, 2, 3, 0])
@@ -34,6 +35,23 @@ def test_a_named_backend_says_why_it_cannot_run_and_auto_goes_on(reason, argumen
     with pytest.raises(RuntimeError, match=f"Expected a call that backend 'cpu' can run, but {reason}"):
         choose("cpu", *arguments)
     assert choose("auto", *arguments) == "torch"
+
+
+def test_probabilities_are_computed_by_the_kernel_where_it_can():
+    own = LOGITS.as_subclass(type("Own", (torch.Tensor,), {}))
+    for rows, beta in ((LOGITS, 1.4), (LOGITS.double()[None], 1.0)):
+        assert can_solve(rows, beta)
+    for rows, beta in (
+        *((LOGITS, torch.tensor(1.4)), (LOGITS, math.inf), (LOGITS, 2.0**64), (LOGITS[:0], 1.4)),
+        *((LOGITS.to("meta"), 1.4), (own, 1.4), (LOGITS.to_sparse(), 1.4), (torch._neg_view(LOGITS), 1.4)),
+    ):
+        assert not can_solve(rows, beta)
+    assert not any(vmap(lambda _: torch.tensor(can_solve(LOGITS, 1.4)))(torch.zeros(2)))
+    with TorchDispatchMode():
+        assert not can_solve(LOGITS, 1.4)
+    with torch.autograd.forward_ad.dual_level():
+        assert can_solve(LOGITS, 1.4)
+        assert not can_solve(torch.autograd.forward_ad.make_dual(LOGITS, torch.ones_like(LOGITS)), 1.4)
 
 
 def test_the_commonest_call():
