@@ -45,6 +45,18 @@ def test_free_coefficients_solve_their_equations(system):
     np.testing.assert_allclose(left, right.ravel(), atol=1e-8)
 
 
+@pytest.mark.parametrize("system", [ByCoefficients, ByMargins])
+def test_a_free_coefficient_of_a_feature_that_is_zero_stays_where_it_is(system):
+    matrices, features, spread = problem(np.random.default_rng(5), 6, 9, 3, free=1)
+    features[:, 0] = 0
+    right = np.random.default_rng(6).normal(size=spread.shape)
+    right[:, 0] = 0
+    solution = system(features, pairs(matrices), spread).solve(right)
+    rest = np.linalg.solve(dense(matrices, features[:, 1:], spread[:, 1:]), right[:, 1:].ravel()).reshape(3, 8)
+    np.testing.assert_array_equal(solution[:, 0], 0)
+    np.testing.assert_allclose(solution[:, 1:], rest, rtol=1e-9, atol=1e-9 * np.abs(rest).max())
+
+
 def test_the_smaller_equations_are_picked():
     for n, d, free, by in ((4, 40, 1, ByMargins), (40, 4, 1, ByCoefficients), (4, 40, 40, ByCoefficients)):
         matrices, features, spread = problem(np.random.default_rng(0), n, d, 2, free)

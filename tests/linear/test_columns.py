@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from mgce._arrays import one_hot
-from mgce.linear.objective import moments
+from mgce.linear.objective import LinearProblem, moments, phi_and_p
+from mgce.linear.progress import DualBound
 from mgce.linear.solver import fit_linear
 
 
@@ -34,6 +35,19 @@ def test_the_gap_is_closed_where_the_value_falls_too_slowly_to_be_seen():
     assert fit.converged
     fewer_steps = fit_linear(psi, labels=y, beta=1.4, lambda_=lambda_, tol=1e-5, method="lbfgs")
     assert not fewer_steps.converged and fit.lower <= fewer_steps.value
+
+
+@pytest.mark.parametrize("given", ["labels", "moments"])
+@pytest.mark.parametrize("max_iter", [3, 8])
+def test_the_lower_bound_is_no_worse_than_that_of_the_coefficients_that_were_found(given, max_iter):
+    psi, y, lambda_ = problem(n=60, d=20, scale=0.4)
+    weight, anchor = np.full(60, 1 / 60), one_hot(y, 3)
+    tau = moments(psi, anchor, weight)
+    known = {"labels": y} if given == "labels" else {"tau": tau}
+    fit = fit_linear(psi, beta=1.2, lambda_=lambda_, tol=1e-3, max_iter=max_iter, method="columns", **known)
+    whole = LinearProblem(psi, tau, lambda_, weight, 1.2)
+    _, p = phi_and_p(whole.margins(fit.coef), 1.2)
+    assert fit.lower >= DualBound(whole, anchor if given == "labels" else None).update(p)
 
 
 def test_free_coefficients_and_given_moments():

@@ -36,3 +36,10 @@ def test_the_sizes_are_on_the_sides_of_the_limits_that_they_stand_for():
     assert MIDDLE.interior_work < FIRST_ORDER_WORK < LARGE.interior_work < THOROUGH.interior_work
     assert WIDE.interior_work == WIDE.work_by_margins < THOROUGH.interior_work < WIDE.work_by_coefficients
     assert LONG.interior_work < QUICK.interior_work and LONG.entries > INTERIOR_ENTRIES
+
+
+def test_the_work_of_a_step_is_that_of_its_products_and_its_factorisation():
+    assert SMALL.entries == 1500 and SMALL.work_by_coefficients == 100 * 15**2 + 15**3 // 3
+    assert SMALL.work_by_margins == 15 * 100**2 + 2 * 300**3 // 3  # every coefficient has an l1 term
+    assert Size(100, 3, 5, free=15).work_by_margins == 15 * 100**2 + 2 * 315**3 // 3
+    assert SMALL.interior_work == SMALL.work_by_coefficients < SMALL.work_by_margins

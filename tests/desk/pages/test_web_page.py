@@ -51,6 +51,12 @@ def test_columns_after_the_words_are_numbers(page):
     assert parsed.text("td") == ["x" * 100, "1", "c", "2"]
 
 
+def test_the_first_column_of_a_table_names_its_rows_and_its_head_is_aligned_as_its_cells():
+    cells = [one for one in Page(table("", ["a", "b"], [["1", "2"]])).elements if one[0] in ("th", "td")]
+    name, number = {"scope": "col"}, {"class": "number"}
+    assert cells == [("th", name), ("th", name | number), ("th", {"scope": "row"}), ("td", number)]
+
+
 def test_a_broad_page_begins_with_links_to_its_sections(sections):
     assert check_structure(document("", "", sections, broad=True).decode()).text("a") == ["One", "Table"]
     assert check_structure(document("", "", sections).decode()).text("a") == []
@@ -77,7 +83,6 @@ def test_a_browser_applies_the_style_and_runs_nothing_that_was_not_escaped(brows
 def test_parts_of_a_page_are_what_they_are_called():
     assert commands({"Do": "a < b"}) == "<ol><li>Do<pre>a &lt; b</pre></li></ol>"
     assert (shelf([]), shelf(["a", "b"])) == ("", '<div class="shelf">ab</div>')
-    assert Page(table("", ["a", "b"], [["1", "2"]])).elements[-1] == ("td", {"class": "number"})
     with pytest.raises(ValueError, match="not JSON compliant"):
         json_in_html({"a": float("nan")})
 
