@@ -207,6 +207,28 @@ def test_kinds_of_columns_that_there_are_not_are_refused_by_name(model, tmp_path
     assert str(refusal.value.__cause__).startswith("Expected `kinds` to be columns of (")
 
 
+@pytest.mark.parametrize(
+    ("kinds", "width"),
+    [
+        ({"x": "number", "kind": "category"}, 4),
+        ({"x": "number"}, 4),
+        ({"x": "embedding"}, 0),
+        ({"x": "embedding", "kind": "category"}, 0),
+        ({"x": "embedding", "kind": "category"}, 4),
+    ],
+)
+def test_a_width_without_a_column_of_embeddings_alone_is_refused(model, tmp_path, kinds, width):
+    path = tmp_path / "model.mgce"
+    path.write_bytes(model.to_bytes())
+    pipeline = load(path)
+    pipeline.table_.update(kinds=kinds, width=width)
+    save(pipeline, path)
+    with pytest.raises(ValueError, match="undamaged file") as refusal:
+        TableModel.load(path)
+    said = f"Expected `width` to be that of a column of embeddings alone, but got {width}."
+    assert str(refusal.value.__cause__) == said
+
+
 def test_a_file_of_another_format_names_its_version(model, tmp_path, monkeypatch):
     path = tmp_path / "model.mgce"
     with monkeypatch.context() as later:

@@ -220,6 +220,13 @@ def test_after_a_review_one_estimate_and_one_bound_say_what_is_left_and_where_th
     assert "expects" in when_to_stop(fit) and "expects" not in when_to_stop(reviewed)  # that is another estimate
 
 
+@pytest.mark.parametrize(("n", "off"), [(200, "20"), (25_000, "2,500"), (14, "1"), (4, "1")])
+def test_a_rough_estimate_may_be_off_by_a_tenth_of_the_rows_but_not_by_less_than_one(fit, n, off):
+    judged = replace(fit.judgement, share=replace(fit.share, n=n))
+    said = fit_report.wrong_labels(replace(fit, judgement=judged, findings=None))
+    assert f"such an estimate was off by {off} at most." in said
+
+
 def test_the_range_that_was_promised_is_named_after_a_review(fit):
     """Before it, the output says how narrow the share would be known; of so few rows a share is rough."""
     review = Findings(n=40, changed=10, dropped=2, skipped=0, drawn=30, error=None, left=None, delta=0.05, wrong=3)
