@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ from scipy import stats
 
 from mgce import certify
 from mgce._rounding import percent_up
-from mgce.desk.review.bounds import error_bound, share_left_sequence
+from mgce.desk.review.bounds import ErrorBound, error_bound, share_left_sequence
 from mgce.desk.review.decision_file import Decision
 from mgce.desk.review.draws import draw
 from mgce.desk.review.sheet import chosen
@@ -91,6 +92,9 @@ def test_the_bounds_are_those_of_the_draws_counted_by_hand(first, frame, right):
     assert second.findings.left == pytest.approx(left) and second.findings.drawn == last
     wrong = [row in skipped or frame["y"][row] != right["y"][row] for row in order[:last]]
     assert second.findings.wrong == sum(wrong) > sum(found)  # suspects that were mended before they were drawn, too
+    settled = [row for row in order[:last] if row not in skipped]
+    before = np.average(frame["y"][settled] != right["y"][settled], weights=1 / q[settled])
+    assert second.findings.before == pytest.approx(before)
     others = [row for row in order[:last] if row not in {*rows, *skipped}]
     off = np.average(frame["y"][others] != right["y"][others], weights=1 / q[others])
     assert second.findings.about == pytest.approx(off * (N - len(others) - len(rows)))
@@ -235,6 +239,29 @@ def test_another_table_is_refused_with_counts(first, frame, right):
     assert f"not found ({', '.join(one.name for one in decisions[:3])}): they were deleted" in str(error.value)
     with pytest.raises(ValueError, match=r"(29|30) on rows that are not found \(.*, .*, .* and (26|27) more\)"):
         run(frame.assign(x=frame["x"] + 1), PLAN, about=About(decisions=decisions))
+
+
+@pytest.mark.parametrize(
+    ("id", "why"),
+    [
+        (None, "they were deleted, or other cells than the label were changed"),
+        ("z", "they were deleted, their names were changed, or --id is another than before"),
+    ],
+)
+def test_why_a_row_is_not_found_depends_on_what_it_is_known_by(frame, id, why):
+    with pytest.raises(ValueError, match=re.escape(f"1 on rows that are not found (n7): {why}.")):
+        Checked.of([Decision("r0", "yes", "keep", "yes", name="n7")], frame, replace(PLAN, id=id))
+
+
+def test_bounds_are_foretold_for_as_many_rows_as_are_left():
+    def said(after):
+        error = ErrorBound(n=20, errors=2, unsettled=0, upper=0.35, delta=0.05, after=after)
+        return widths(SimpleNamespace(plan=PLAN, findings=SimpleNamespace(error=error)))
+
+    three = "by about 20 points after 50, 15 points after 100, 10 points after 200 more rows."
+    assert said((0.3, 0.25, 0.2)).endswith(three)
+    assert said((0.3,)).endswith("by about 20 points after 50 more rows.")
+    assert said(()) == ""
 
 
 def test_dropped_rows_are_neither_learnt_from_nor_missed(first, frame, right):

@@ -1,5 +1,7 @@
 """Embeddings beside a table: matched by name, fitted by the heads, kept in a file that names their encoder."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from mgce.desk.columns.kinds import Columns
 from mgce.desk.files.vectors import matrix, vectors
 from mgce.desk.tables.fit import About, FitPlan, run
 from mgce.desk.tables.model import TableModel
+from mgce.desk.tables.rebuilt import MOST_PARTS
 from mgce.estimators import MGCEEmbeddingClassifier
 from mgce.features.feature_files import Card, Features, write_features
 
@@ -153,13 +156,28 @@ def test_a_file_gives_back_the_model_with_the_card(fitted, data, tmp_path):
     ],
 )
 def test_a_forged_head_is_refused(fitted, tmp_path, attribute, value):
-    import copy
-
     forged = copy.deepcopy(fitted.model)
     setattr(forged.pipeline[-1], attribute, value)
     (tmp_path / "m.mgce").write_bytes(forged.to_bytes())
     with pytest.raises(ValueError, match="Expected `model` to be an undamaged file"):
         TableModel.load(tmp_path / "m.mgce")
+
+
+@pytest.mark.parametrize("n_heads", [0, 1, MOST_PARTS, MOST_PARTS + 1])
+def test_a_file_has_one_head_at_least_and_no_more_than_a_fit_makes(fitted, tmp_path, n_heads):
+    forged = copy.deepcopy(fitted.model)
+    heads = forged.pipeline[-1]
+    heads.coefs_, heads.intercepts_ = (
+        np.resize(of, (n_heads, *of.shape[1:])) for of in (heads.coefs_, heads.intercepts_)
+    )
+    (tmp_path / "m.mgce").write_bytes(forged.to_bytes())
+    if 1 <= n_heads <= MOST_PARTS:
+        assert len(TableModel.load(tmp_path / "m.mgce").pipeline[-1].coefs_) == n_heads
+        return
+    with pytest.raises(ValueError, match="Expected `model` to be an undamaged file") as refusal:
+        TableModel.load(tmp_path / "m.mgce")
+    said = f"Expected `coefs_` to be those of 1 to {MOST_PARTS} heads, but got {n_heads}."
+    assert str(refusal.value.__cause__) == said
 
 
 @pytest.mark.slow
