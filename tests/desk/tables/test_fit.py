@@ -1,6 +1,7 @@
 import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,14 @@ from sklearn.metrics import accuracy_score
 from mgce import certify
 from mgce.desk.tables import learning
 from mgce.desk.tables.fit import FitPlan, run
-from mgce.desk.tables.held_out import OF_ALL_ROWS
+from mgce.desk.tables.held_out import OF_ALL_ROWS, prediction_sets
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.report import headline, page, which_model, wrong_labels
 from mgce.desk.tables.rows import split_rows
 from mgce.desk.tables.summary import summary
 from mgce.desk.tables.suspects_report import when_to_stop
 from mgce.estimators import MGCEClassifier
+from mgce.sets import calibrate
 
 PLAN = FitPlan("y", model="linear")
 
@@ -79,6 +81,31 @@ def test_a_column_that_names_the_rows_is_left_out_and_said_to_be(fit, noisy):
     assert "claim (different in every row)" in page(named, "t.csv", "m").decode()
     kept = run(noisy.assign(claim=[f"C-{row}" for row in range(300)]), replace(PLAN, category=("claim",)))
     assert kept.model.columns.kinds["claim"] == "category"
+
+
+@pytest.mark.parametrize(
+    ("noise_type", "noise_rate", "coverage", "counts"),
+    [
+        ("any", 0.05, 0.9, True),
+        ("any", 0.1, 0.875, True),
+        ("any", 0.125, 0.875, False),  # as many as the sets may miss: every row would be in every set
+        ("any", 0.2, 0.9, False),
+        ("symmetric", 0.05, 0.9, False),  # a rate, where sets need a bound
+        ("pair", 0.05, 0.9, False),
+    ],
+)
+def test_sets_count_wrong_labels_where_they_are_bounded_by_less_than_the_sets_may_miss(
+    noise_type, noise_rate, coverage, counts
+):
+    probs = np.random.default_rng(0).dirichlet(np.ones(3), 400)
+    target = np.array([np.random.default_rng(row).choice(3, p=of) for row, of in enumerate(probs)])
+    held_out = SimpleNamespace(target=target, softmax=probs)
+    plan = replace(PLAN, noise_type=noise_type, noise_rate=noise_rate, coverage=coverage)
+    sets = prediction_sets(held_out, SimpleNamespace(n_copies=0), plan)
+    options = {"noise_type": "any", "noise_rate": noise_rate} if counts else {}
+    alike = calibrate(target, probs, alpha=1 - coverage, **options)
+    assert sets == replace(alike, assumptions=(*alike.assumptions, OF_ALL_ROWS))
+    assert (sets.thresholds > calibrate(target, probs, alpha=1 - coverage).thresholds) == counts
 
 
 def test_the_measured_model_is_that_of_the_other_rows(fit, noisy, held_out):
