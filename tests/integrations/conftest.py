@@ -14,7 +14,7 @@ def library(name):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark what stands in this folder."""
+    """Mark what stands in this folder, except in files that say that they are quick."""
     for item in items:
-        if "tests/integrations" in item.path.as_posix():
+        if "tests/integrations" in item.path.as_posix() and not getattr(item.module, "QUICK", False):
             item.add_marker(pytest.mark.integration)

@@ -14,6 +14,7 @@ from sklearn.model_selection import cross_val_predict
 import mgce
 from mgce.integrations import cleanlab as door
 
+QUICK = True  # but where a test says otherwise
 HOMES = {
     "filter": ("find_label_issues",),
     "rank": ("get_label_quality_scores",),
@@ -51,6 +52,7 @@ def annotations(given):
     return pd.DataFrame(labels, columns=["A", "B", "C", "D"])
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("home, name", NAMES)
 def test_arguments_have_the_names_and_order_of_cleanlab(home, name):
     theirs = getattr(pytest.importorskip(f"cleanlab.{home}"), name)
@@ -78,6 +80,7 @@ def test_the_mask_and_the_order_are_those_of_find_suspects(given):
     assert (labels != y)[ranked].mean() > 0.9
 
 
+@pytest.mark.integration
 def test_filters_with_a_definition_are_those_of_cleanlab(given):
     theirs = pytest.importorskip("cleanlab.filter")
     _, _, labels, probs = given
@@ -118,6 +121,7 @@ def test_arguments_that_would_change_the_result_are_refused(given, name):
         door.find_label_issues(labels, probs, return_indices_ranked_by=name)
 
 
+@pytest.mark.integration
 def test_the_joint_is_near_the_one_that_made_the_labels(given):
     _, y, labels, probs = given
     true = np.zeros((10, 10))
@@ -139,6 +143,41 @@ def test_the_joint_is_near_the_one_that_made_the_labels(given):
         assert list(named) == list(theirs_named)
 
 
+def test_the_tables_of_health_are_those_of_the_joint_added_up_class_by_class(given):
+    _, _, labels, probs = given
+    few = labels < 4
+    q = probs[few][:, :4] / probs[few][:, :4].sum(1, keepdims=True)
+    names, n = list("abcd"), int(few.sum())
+    for class_names in (None, names):
+        found = door.health_summary(labels[few], q, class_names=class_names)
+        joint = found["joint"]
+        np.testing.assert_allclose(joint.sum(1), np.bincount(labels[few]) / n)  # given labels are what they are
+        pairs = found["overlapping_classes"].to_dict("records")
+        assert len(pairs) == 6 and (np.diff([pair["Joint Probability"] for pair in pairs]) <= 0).all()
+        for pair in pairs:
+            a, b = pair["Class Index A"], pair["Class Index B"]
+            assert a < b and pair["Joint Probability"] == pytest.approx(joint[a, b] + joint[b, a])
+            assert pair["Num Overlapping Examples"] == round(n * (joint[a, b] + joint[b, a]))
+            assert [pair.get(f"Class Name {side}") for side in "AB"] == [class_names and names[one] for one in (a, b)]
+        for one in found["classes_by_label_quality"].to_dict("records"):
+            c = one["Class Index"]
+            assert one["Label Quality Score"] == pytest.approx(joint[c, c] / joint[c].sum())
+            assert one["Label Issues"] == round(n * (joint[c].sum() - joint[c, c]))
+            assert one["Inverse Label Noise"] == pytest.approx(1 - joint[c, c] / joint[:, c].sum())
+
+
+def test_datalab_counts_the_labels_that_it_lists(given):
+    _, _, labels, probs = given
+    lab = door.Datalab({"y": labels}, label_name="y")
+    lab.find_issues(pred_probs=probs)
+    mask = door.find_label_issues(labels, probs)
+    for name in (None, "label"):
+        (row,) = lab.get_issue_summary(name).to_dict("records")
+        assert row == {"issue_type": "label", "score": pytest.approx((~mask).mean()), "num_issues": mask.sum()}
+        assert lab.get_issues(name)["is_label_issue"].tolist() == mask.tolist()
+
+
+@pytest.mark.integration
 def test_clean_learning_finds_wrong_labels_and_leaves_them_out(given):
     X, y, labels, _ = given
     cl = door.CleanLearning(LINEAR, seed=0, cv_n_folds=3).fit(X, labels)
@@ -155,6 +194,7 @@ def test_clean_learning_finds_wrong_labels_and_leaves_them_out(given):
     assert list(theirs.find_label_issues(X, labels)) == list(table)
 
 
+@pytest.mark.integration
 def test_clean_learning_of_a_model_of_even_probabilities_finds_wrong_labels_too(given):
     X, y, _, _ = given
     rng = np.random.default_rng(0)
@@ -181,6 +221,7 @@ def test_clean_learning_takes_frames_and_names_of_classes(given):
     assert len(door.CleanLearning().find_label_issues(labels=labels, pred_probs=probs)) == len(labels)
 
 
+@pytest.mark.integration
 def test_consensus_has_the_columns_of_cleanlab_and_finds_the_poor_annotator(given, annotations):
     _, y, _, probs = given
     found = door.get_label_quality_multiannotator(annotations, probs)
@@ -212,6 +253,7 @@ def test_rows_without_a_label_ask_for_one_first_where_the_model_is_unsure(given,
         door.get_active_learning_scores(annotations, None, unsure)
 
 
+@pytest.mark.integration
 def test_datalab_looks_for_wrong_labels_alone(given, capsys):
     X, y, labels, probs = given
     lab = door.Datalab({"X": X, "y": labels}, label_name="y")

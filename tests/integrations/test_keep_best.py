@@ -1,6 +1,7 @@
 """Callbacks of three libraries keep the weights that a loop of one's own would have kept."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import mgce
 from mgce import ModelKeeper
+from mgce_lab.losses import SelfAdaptiveLoss
+
+QUICK = True  # but where a test says otherwise
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(90, 4, generator=GENERATOR)
@@ -47,6 +51,7 @@ def assert_like_by_hand(keeper, *, training=True):
         torch.testing.assert_close(keeper.best().state_dict()[name], value)
 
 
+@pytest.mark.integration
 @pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore::FutureWarning")
 def test_lightning_and_its_checkpoints(tmp_path):
     lightning = pytest.importorskip("lightning.pytorch", reason="needs lightning")
@@ -90,26 +95,42 @@ def test_lightning_and_its_checkpoints(tmp_path):
     assert_like_by_hand(fit(EPOCHS, tmp_path / "half.ckpt")[0])
 
 
+@pytest.mark.parametrize("outputs", [None, torch.tensor(1.0), {"loss": 1.0}, {"logits": X, "target": Y, "loss": 1.0}])
+def test_lightning_tells_the_keeper_of_each_step_and_of_logits_where_there_are_any(outputs):
+    pytest.importorskip("lightning", reason="needs lightning")
+    from mgce.integrations.lightning import KeepBest
+
+    steps = []
+    callback = KeepBest(SimpleNamespace(step=lambda logits, target: steps.append((logits, target))))
+    callback.on_train_batch_end(None, None, outputs, None, 0)
+    ((logits, target),) = steps
+    with_logits = isinstance(outputs, dict) and "logits" in outputs
+    assert (logits is X and target is Y) if with_logits else (logits is None and target is None)
+
+
+@pytest.mark.integration
 @pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore::FutureWarning")
 @pytest.mark.parametrize("precision", ["bf16-true", "64-true"])
-@pytest.mark.parametrize("name", ["ELRLoss", "SelfAdaptiveLoss", "SoftBootstrapLoss", "LearnedForwardCorrection"])
-def test_lightning_in_another_dtype_remembers_and_averages_in_float32(tmp_path, precision, name):
+@pytest.mark.parametrize(
+    "loss", [mgce.ELRLoss, SelfAdaptiveLoss, mgce.SoftBootstrapLoss, mgce.LearnedForwardCorrection]
+)
+def test_lightning_in_another_dtype_remembers_and_averages_in_float32(tmp_path, precision, loss):
     lightning = pytest.importorskip("lightning.pytorch", reason="needs lightning")
     from mgce.integrations.lightning import KeepBest
 
-    indexed = name != "LearnedForwardCorrection"
+    indexed = loss is not mgce.LearnedForwardCorrection
 
     class Module(lightning.LightningModule):
         def __init__(self):
             super().__init__()
             self.network = network()
-            self.criterion = getattr(mgce, name)(*((60, 3) if indexed else (3,)))
+            self.criterion = loss(*((60, 3) if indexed else (3,)))
 
         def training_step(self, batch, number):
             x, y, index = batch
             logits = self.network(x)
-            loss = self.criterion(logits, y, index) if indexed else self.criterion(logits, y)
-            return {"loss": loss, "logits": logits, "target": y}
+            mean = self.criterion(logits, y, index) if indexed else self.criterion(logits, y)
+            return {"loss": mean, "logits": logits, "target": y}
 
         def validation_step(self, batch, number):
             self.network(batch[0])
@@ -166,6 +187,7 @@ def test_skorch_ends_with_the_weights_that_were_kept():
         net.set_params(train_split=None).fit(X[:60].numpy(), Y[:60].numpy())
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("outputs", ["model output", "dict", "tuple"])
 def test_the_trainer_of_hugging_face(tmp_path, monkeypatch, outputs):
     transformers = pytest.importorskip("transformers", reason="needs transformers")

@@ -18,6 +18,8 @@ from mgce.integrations.label_tools import (
     without_suggestions,
 )
 
+QUICK = True
+
 
 def studio(number, label, *, by=10, **more):
     # The shape of the page "Label Studio JSON format of annotated tasks", with a question of choices.

@@ -12,6 +12,7 @@ from mgce.functional import minimax_probs, worst_case_probs
 from mgce.integrations.lightning import RobustMetrics
 from mgce.metrics.evaluation import measure
 
+QUICK = True
 BETA = 1.4
 GENERATOR = torch.Generator().manual_seed(0)
 FEATURES = torch.randn(230, 5, generator=GENERATOR)

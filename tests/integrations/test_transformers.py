@@ -26,6 +26,7 @@ from mgce.functional import mgce_loss, minimax_probs
 from mgce.integrations.transformers import TrainerLoss, pipeline
 from mgce.losses import MinimaxLink
 
+QUICK = True
 SIZES = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
 VOCABULARY = {"[PAD]": 0, "[UNK]": 1, "good": 2, "bad": 3, "film": 4, "a": 5, "the": 6, "was": 7}
 BETA = 1.4
