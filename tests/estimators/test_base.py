@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import average_precision_score
+from sklearn.utils.class_weight import compute_class_weight
 
 from mgce.estimators import MGCEForestClassifier
 from mgce.estimators.base import RobustClassifier, class_factors
@@ -32,6 +34,25 @@ def test_golden_probabilities_whatever_the_dtype_of_the_margins():
     np.testing.assert_allclose(clf.worst_case_proba(f), [[0.406656890844, 0.260009775823, 1 / 3, 0]], atol=1e-11)
     assert clf.predict(f) == ["a"]
     assert clf.predict_proba(f).dtype == np.float64
+
+
+def test_labels_in_a_column_are_certified_with_the_warning_of_scikit_learn():
+    X, y = np.eye(4)[np.arange(80) % 4], np.array(list("abcd"))[np.arange(80) % 4]
+    clf = Fixed().fit(X, y)
+    with pytest.warns(DataConversionWarning, match="column-vector y was passed"):
+        found = clf.certify(X, y[:, None])
+    assert found == clf.certify(X, y)
+
+
+def test_balanced_weights_are_those_of_scikit_learn_and_a_class_without_weight_keeps_none():
+    y = np.repeat(["ant", "bee", "cat"], [5, 1, 4])
+    classes, counts = np.unique(y, return_counts=True)
+    expected = compute_class_weight("balanced", classes=classes, y=y)
+    np.testing.assert_allclose(class_factors("balanced", classes, counts.astype(float)), expected)
+    totals = np.array([6.0, 0.0, 2.0])
+    factors = class_factors("balanced", classes, totals)
+    np.testing.assert_allclose(factors, [8 / 18, 0, 8 / 6])
+    assert (factors * totals)[0] == pytest.approx((factors * totals)[2])
 
 
 def test_suspects_with_golden_leads():

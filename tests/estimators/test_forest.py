@@ -8,6 +8,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from contracts.estimator_contract import EstimatorContract
 from mgce._row_order import content_order
 from mgce.estimators import MGCEForestClassifier, load, save
+from mgce.estimators.forest import best_scale
 from mgce.functional import mgce_loss
 
 FORESTS = {"best": RandomForestClassifier, "random": ExtraTreesClassifier}
@@ -32,6 +33,26 @@ class TestContract(EstimatorContract):
     def test_grid_search(self, data):
         search = self.grid_search(data, {"splitter": ["best", "random"], "min_samples_leaf": [2, 10]})
         assert set(search.best_params_) == {"splitter", "min_samples_leaf"}
+
+
+@pytest.mark.parametrize("beta", [1.0, 1.4, np.inf])
+def test_the_scale_has_the_least_mean_loss_of_all_up_to_a_hundred(beta):
+    generator = np.random.default_rng(0)
+    logs, index = np.log(generator.dirichlet(np.ones(3), 40)), generator.integers(0, 3, 40)
+    index[:25] = logs[:25].argmax(1)  # mostly right
+    weight = generator.random(40)
+
+    def mean_loss(scale):
+        losses = mgce_loss(torch.from_numpy(scale * logs), torch.from_numpy(index), beta=beta, reduction="none")
+        return float(losses @ torch.from_numpy(weight / weight.sum()))
+
+    found = best_scale(logs, index, weight, beta)
+    assert mean_loss(found) <= min(map(mean_loss, np.geomspace(0.01, 100, 400))) + 1e-6 and found > 0
+    # Rows that no model judged do not count; if there are no others, or none of a weight, logs stay as they are.
+    gaps = np.vstack([logs, np.full((5, 3), np.nan)])
+    assert best_scale(gaps, np.r_[index, np.zeros(5, int)], np.r_[weight, np.ones(5)], beta) == found
+    assert best_scale(gaps[40:], np.zeros(5, int), np.ones(5), beta) == 1
+    assert best_scale(logs, index, np.zeros(40), beta) == 1
 
 
 @pytest.mark.parametrize("splitter", FORESTS)

@@ -6,6 +6,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mgce._row_order import content_order
 from mgce.estimators import MGCEClassifier, load, save
+from mgce.estimators.stochastic import FeatureMoments
 
 X = StandardScaler().fit_transform(load_digits().data)
 y = load_digits().target_names[load_digits().target]
@@ -47,6 +48,40 @@ def test_one_chunk_is_the_sgd_solver():
     np.testing.assert_array_equal(ours.coef_, fit.coef_)
     other = MGCEClassifier(lambda0=0.01, random_state=4, solver="sgd").fit(X, y)
     assert not np.array_equal(other.coef_, fit.coef_)
+
+
+def test_sums_over_rows_are_those_of_rows_that_weigh_more_by_class():
+    generator = np.random.default_rng(0)
+    psi, index, weight = generator.normal(size=(30, 4)), generator.integers(0, 3, 30), generator.random(30)
+    factors = np.array([0.5, 3.0, 1.0])
+    sums, weighted = FeatureMoments.empty(3, 4), FeatureMoments.empty(3, 4)
+    for part in (slice(0, 10), slice(10, 30)):
+        sums.add(psi[part], index[part], weight[part])
+        weighted.add(psi[part], index[part], weight[part] * factors[index[part]])
+    scaled = sums.scaled(factors)
+    for name in ("rows", "first", "second", "weight", "squares"):
+        np.testing.assert_allclose(getattr(scaled, name), getattr(weighted, name), err_msg=name)
+    each = np.einsum("nk,nd->nkd", np.eye(3)[index], psi)
+    want = np.sqrt(np.cov(each.reshape(30, -1), rowvar=False, aweights=weight * factors[index], ddof=0).diagonal())
+    np.testing.assert_allclose(scaled.deviation.ravel(), want)
+
+
+@pytest.mark.parametrize(
+    ("weights", "n"),
+    [
+        ([], 1),  # no row seen yet
+        ([1, 1, 1], 3),
+        ([2, 3], 5),  # each counts the copies of a row
+        ([0.25] * 4, 4),  # scaled to sum to one
+        ([0.8, 0.1, 0.1], 1 / 0.66),
+        ([1e-200] * 3, 1),  # whose squares are zero
+        ([1e200] * 3, 3e200),  # and are infinite
+    ],
+)
+def test_the_effective_number_of_rows_is_one_at_least(weights, n):
+    sums = FeatureMoments.empty(2, 1)
+    sums.add(np.ones((len(weights), 1)), np.arange(len(weights)) % 2, np.array(weights, dtype=float))
+    assert sums.effective_rows == pytest.approx(n)
 
 
 def test_chunks_may_be_read_anew_each_time():
