@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import accuracy_score
+from sklearn.preprocessing import FunctionTransformer
 
 from mgce import certify
 from mgce.desk.tables import learning
+from mgce.desk.tables.choice import CORRECTING, Choice
 from mgce.desk.tables.fit import FitPlan, run
 from mgce.desk.tables.held_out import OF_ALL_ROWS, prediction_sets
 from mgce.desk.tables.model import TableModel
@@ -343,6 +345,31 @@ def test_of_right_labels_whose_classes_overlap_nothing_false_is_said(k):
     said = when_to_stop(fit)
     assert "Where classes overlap it may be none." in said if judged.is_issue.any() else said.startswith("No label")
     assert "expects" in said and f" of the {judged.share.n:,} (" in wrong_labels(fit)
+
+
+@pytest.mark.parametrize(("n", "is_said"), [(49_999, False), (50_000, True)])
+def test_what_more_rows_give_is_said_from_fifty_thousand_training_rows_on(monkeypatch, n, is_said):
+    """As the changelog says. Nothing is fitted here."""
+    fits = []
+
+    def choose(X, y, models, **_):
+        fits.append(len(X))
+        return Choice(next(iter(CORRECTING)), None, [SimpleNamespace(accuracy=len(X) / n)])
+
+    monkeypatch.setattr(learning, "choose", choose)
+    monkeypatch.setattr(learning, "features_of", lambda *_: FunctionTransformer(lambda X: X.to_numpy()))
+    monkeypatch.setattr(learning, "_model", lambda *_: None)
+    rows = SimpleNamespace(
+        selected=pd.DataFrame({"x": np.zeros(n)}),
+        columns=SimpleNamespace(kinds={"x": "number"}),
+        train=np.arange(n),
+        classes=np.array(["a", "b"]),
+        target=np.zeros(n, int),
+        weight=lambda some: None,
+    )
+    said = learning.learn(rows, FitPlan("y"), [], lambda _: None).warned
+    of_both = "predicts 25.0% if it learns 12,500 rows, and 100.0% if it learns 50,000."
+    assert [one.endswith(of_both) for one in said] == [True] * is_said and fits == [n, 12_500][: 1 + is_said]
 
 
 def test_large_tables_say_what_more_rows_give(monkeypatch):

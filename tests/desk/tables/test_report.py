@@ -1,3 +1,4 @@
+import base64
 import math
 import re
 import shlex
@@ -11,6 +12,7 @@ import pytest
 
 from mgce._rounding import percent_down, percent_up
 from mgce.desk.review.draws import share_range
+from mgce.desk.review.suspect_file import PICTURE
 from mgce.desk.tables import report as fit_report
 from mgce.desk.tables.checked import Findings
 from mgce.desk.tables.choice import CORRECTING, NAMED
@@ -169,6 +171,20 @@ def test_the_first_section_has_the_worst_rows_with_their_cells(page, fit, frame)
         for text in (frame["name"][row], str(frame[EVIL][row]), frame["kind"][row]):
             assert text in shown
     assert "a_name_" * 9 in shown and "y & z" not in shown
+
+
+def test_pictures_of_the_worst_rows_ask_which_label_is_right(fit):
+    worst, picture = fit.judgement.suspects(3).tolist(), b"a picture"
+    listing = replace(fit.listing, cells=fit.listing.cells.assign(**{PICTURE: "photos/1.jpg"}))
+    shown = worst_rows(replace(fit, listing=listing), {row: picture for row in worst[:2]})
+    page = Page(shown)
+    judged = fit.judgement
+    asked = [f"{fit.row_names[row]}: {judged.given[row]}, or {judged.suggested[row]}?" for row in worst[:2]]
+    assert page.text("figcaption")[:2] == asked and EVIL in asked[0]
+    images = [attributes for tag, attributes in page.elements if tag == "img"]
+    assert [one["alt"] for one in images] == [f"picture of row {fit.row_names[row]}" for row in worst[:2]]
+    assert {one["src"] for one in images} == {f"data:image/jpeg;base64,{base64.b64encode(picture).decode()}"}
+    assert "photos/1.jpg" not in shown and PICTURE not in page.text("th")
 
 
 def test_long_cells_are_cut_in_the_first_section_and_days_have_no_time(fit):

@@ -52,6 +52,17 @@ def test_another_cell_gives_another_key(frame):
         assert (np.array(row_keys(other, "y")) != keys).nonzero()[0].tolist() == [5], column
 
 
+@pytest.mark.parametrize("first", [10**12 - 3, 3 * 10**12, 2**52])
+def test_whole_numbers_are_told_apart_by_their_last_digit_in_columns_of_every_type(first):
+    """A column with a gap is read as floats, which have all digits of whole numbers up to 2^53."""
+    numbers = [first + place for place in range(6)]
+    texts = [*map(str, numbers), ""]
+    keys = row_keys(pd.DataFrame({"n": texts, "y": "a"}), "y")
+    assert len(set(keys)) == 7
+    for column in (pd.Series([*numbers, np.nan]), pd.Series([*numbers, None], dtype="Int64"), [*numbers, None]):
+        assert row_keys(pd.DataFrame({"n": column, "y": "a"}), "y") == keys
+
+
 def test_names_of_rows_are_their_keys_where_they_differ(frame):
     named = frame.assign(name=[f"{i:03d}" for i in range(50)])
     keys = row_keys(named, "y", "name")
