@@ -18,6 +18,8 @@ from mgce.functional import mgce_loss, worst_case_probs
 from mgce.integrations.boosting import BoostedClassifier, Rows, gradient_and_step, start_margins
 from mgce.noise import corrupt, symmetric
 
+QUICK = True  # but where a test says otherwise
+
 
 @pytest.mark.parametrize("beta", [1.0, 1.4, 5.0, math.inf])
 def test_the_gradient_is_that_of_the_weighted_loss(beta):
@@ -87,6 +89,7 @@ def test_flat_margins_of_lightgbm_are_sorted_by_class_first(monkeypatch):
     np.testing.assert_array_equal(by_row(by_class.T, 3), by_class.T)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_trees_of_others_are_no_pytorch_module(name):
     clf = classifier(name)(n_estimators=2, early_stopping=False).fit(np.arange(60.0)[:, None], np.arange(60) % 2)
@@ -135,12 +138,14 @@ class BoostedContract(EstimatorContract):
         assert len(set(np.argsort(-loss)[:15]) & set(flipped)) >= 9
 
 
+@pytest.mark.integration
 class TestXGBoost(BoostedContract):
     @staticmethod
     def make(**parameters):
         return classifier("xgboost")(random_state=0, **{**FEW, **parameters})
 
 
+@pytest.mark.integration
 class TestLightGBM(BoostedContract):
     @staticmethod
     def make(**parameters):
@@ -148,6 +153,7 @@ class TestLightGBM(BoostedContract):
         return classifier("lightgbm")(random_state=0, **{**FEW, **few, **parameters})
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_noisy_digits_do_not_lose_to_the_cross_entropy_of_the_library(name):
     """A hand-written objective lost 7 to 9 points: at the library's learning rate every row is fitted at once."""
@@ -167,6 +173,7 @@ def test_noisy_digits_do_not_lose_to_the_cross_entropy_of_the_library(name):
     assert 1 <= ours.n_iter_ <= 120
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm"])
 def test_sparse_rows_missing_values_and_weights(name):
     rng = np.random.default_rng(0)
@@ -183,6 +190,7 @@ def test_sparse_rows_missing_values_and_weights(name):
     assert make().fit(csr_matrix(dense), y).score(csr_matrix(dense), y) > 0.9
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
 def test_the_order_of_the_rows_does_not_matter(name):
     X, y = load_digits(return_X_y=True)
