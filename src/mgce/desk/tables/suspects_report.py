@@ -147,7 +147,7 @@ def when_to_stop(fit: TableFit) -> str:
 
 
 def widths(fit: TableFit) -> str:
-    """Return a sentence on how much checking more rows tightens the bounds; "" if rows are not independent draws."""
+    """Return a sentence on how much checking more rows tightens the bounds; "" for dependent or too few rows."""
     if fit.plan.groups is not None or fit.plan.time is not None:
         return ""
     checked = None if fit.findings is None else fit.findings.error
