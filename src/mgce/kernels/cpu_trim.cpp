@@ -6,7 +6,7 @@
 
 namespace {
 
-// The arguments of one call, as those of cpu_trim.py.
+// The arguments of one call, as those of cpu.py.
 template <class T> struct Call {
     int64_t rows;
     const T* losses;
