@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from mgce.desk.encoders.pictures import MEAN, STD, CentralSquare, on_unread
+from mgce.desk.encoders.pictures import CentralSquare, on_unread
 from mgce.desk.files.images import ImageFiles
 
 
@@ -23,8 +23,11 @@ def test_a_picture_is_turned_as_its_camera_says(tmp_path):
 def test_the_ends_of_the_longer_side_go():
     pixels = np.full((4, 10, 3), 255, np.uint8)
     pixels[:, 3:7] = np.arange(48, dtype=np.uint8).reshape(4, 4, 3)
-    found = CentralSquare(4)(Image.fromarray(pixels))
-    raw = (found * torch.tensor(STD)[:, None, None] + torch.tensor(MEAN)[:, None, None]) * 255
+    square = CentralSquare(4)
+    found, mean, deviation = (
+        torch.as_tensor(of) for of in (square(Image.fromarray(pixels)), square.mean, square.deviation)
+    )
+    raw = (found * deviation[:, None, None] + mean[:, None, None]) * 255
     np.testing.assert_allclose(raw.permute(1, 2, 0).numpy(), pixels[:, 3:7], atol=1e-3)
 
 

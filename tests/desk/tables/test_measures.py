@@ -79,5 +79,5 @@ def test_clean_accuracy_undoes_symmetric_noise(k, right):
 
 
 def test_the_importance_of_very_many_columns_is_not_measured(frame, monkeypatch):
-    monkeypatch.setattr(measured, "COLUMNS", 2)
+    monkeypatch.setattr(measured, "SHUFFLES", measured.Shuffles(columns=2))
     assert run(frame.drop(columns="right"), PLAN).measures.importance is None

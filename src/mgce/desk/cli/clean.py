@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from mgce._messages import expected
 from mgce._rounding import confidence_text, percent_up
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
-from mgce.desk.cli.shared_options import grouped, parse_names
+from mgce.desk.cli.shared_options import grouped, parse_names, typed
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.desk.review.decision_file import (
@@ -34,7 +34,6 @@ from mgce.desk.review.decision_file import (
 from mgce.desk.review.suspect_file import Suspect, read_suspects, some_suspects
 
 LABEL = "label"  # the column with the labels of the mended table, if the file of suspects does not name it
-DELTA = 0.05  # the default
 REMEDY = "Name the file of suspects that was reviewed, and decisions as the page of `mgce review` saved them."
 
 
@@ -46,7 +45,7 @@ class Goal:
     drop_share: Annotated[
         float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
     ] = 0.0
-    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = DELTA
+    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = 0.05
 
 
 @grouped
@@ -230,9 +229,7 @@ def doubts(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float
 
 def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Path]) -> str:
     """Return the command that takes the decisions."""
-    options = ["--at-most", str(goal.at_most)]
-    options += ["--drop-share", str(goal.drop_share)] if goal.drop_share else []
-    options += ["--delta", str(goal.delta)] if goal.delta != DELTA else []
+    options = ["--at-most", str(goal.at_most), *typed(replace(goal, at_most=Goal.at_most))]
     options += [] if out is None else ["--out", str(out)]
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 

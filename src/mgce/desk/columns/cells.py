@@ -31,8 +31,8 @@ N_TIME = re.compile(TIME).groups  # hour, minute, second, fraction, and the thre
 # Days of 400 years, after which the calendar repeats itself. pandas 2 only has the years from 1678 to 2261. So every
 # date is moved by whole repetitions into the 400 years from 1800, read there, and moved back.
 FIRST_DAY, END = np.array(["1800", "2200"], dtype="datetime64[D]").astype(np.int64).tolist()  # days since 1970
-DAY = 86_400_000_000  # in microseconds
-UNITS = {"s": 10**6, "ms": 10**3, "us": 1}  # in microseconds
+MICROSECOND = pd.Timedelta("1us")
+DAY = pd.Timedelta("1D") // MICROSECOND
 
 
 def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) -> pd.Series[Any]:
@@ -85,8 +85,9 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
     if unit == "ns":
         counts, unit = counts // 1000, "us"
     # Dates outside this range are about a hundred thousand years away, and would overflow int64.
-    present = ~np.isnat(values) & (np.abs(counts) < 2**62 // UNITS[unit])
-    days = np.where(present, np.where(present, counts, 0) * UNITS[unit] / DAY, np.nan)
+    scale = pd.Timedelta(f"1{unit}") // MICROSECOND
+    present = ~np.isnat(values) & (np.abs(counts) < 2**62 // scale)
+    days = np.where(present, np.where(present, counts, 0) * scale / DAY, np.nan)
     return pd.Series(days, index=dates.index)
 
 

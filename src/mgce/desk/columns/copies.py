@@ -2,6 +2,7 @@ r"""Find rows of a table that are copies of one another, as opposed to independe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,36 @@ from mgce.desk.files.vectors import Vector
 
 Keys = NDArray[np.uint64]
 Coded = tuple["pd.Series[Any]", IntArray]  # a column, and numbers that are equal where its values are
-# Most parts into which the features are grouped. Neighbouring columns share a part, because recoded and one-hot columns
-# usually stand side by side. Each part costs two sorts of the rows.
-MOST_PARTS = 12
 FEW_VALUES = 10  # a column with fewer distinct numbers is not split into intervals and digits
-BINS = 8  # intervals of a column of numbers; the place inside the interval is a second column
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: its multiples are far apart
-DIGITS = 6  # most decimals of the grid on which a column's numbers may lie
-# The next three were chosen by simulation. In 4,000 tables of independent draws, no row was taken for a copy (20 kinds:
-# categories, dependent and recoded ones, one-hot columns, rounded numbers, counts, zeros). In all 3,400 tables with
-# copies (17 kinds), the copies were found.
-DEPENDENCE = 4.0  # up to this many times the equal rows of independent columns still count as chance
-BORDER = 0.1  # per equal row with similar rows in two columns, how many without them still count as chance
-ALPHA = 1e-3  # probability that a Poisson number of equal rows passes for copies
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What equal rows are put down to chance.
+
+    The values were chosen by simulation. In 4,000 tables of independent draws, no row was taken for a copy (20 kinds:
+    categories, dependent and recoded ones, one-hot columns, rounded numbers, counts, zeros). In all 3,400 tables with
+    copies (17 kinds), the copies were found.
+
+    Attributes:
+        dependence: up to this many times the equal rows of independent columns still count as chance.
+        border: per equal row with similar rows in two columns, how many without them still count as chance.
+        alpha: probability that rows that are equal by chance pass for copies.
+        parts: most parts into which the features are grouped. Neighbouring columns share a part, because recoded and
+            one-hot columns usually stand side by side. Each part costs two sorts of the rows.
+        intervals: of a column of numbers; the place inside the interval is a second column.
+        decimals: most decimals of the grid on which a column's numbers may lie.
+    """
+
+    dependence: float = 4.0
+    border: float = 0.1
+    alpha: float = 1e-3
+    parts: int = 12
+    intervals: int = 8
+    decimals: int = 6
+
+
+CHANCE = Chance()
 
 
 def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
@@ -38,12 +56,12 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
        in that column and the label. Rows of a few categories have such similar rows, rows of continuous numbers have
        not.
     2. All other equal rows are copies if there are too many of them. Their number, less one for each set of equal rows,
-       is compared with the number that a Poisson variable exceeds with probability `ALPHA`. The mean of this variable
-       has two terms: `DEPENDENCE` times the number of equal pairs that chance makes,
+       is compared with the number that a Poisson variable exceeds with probability `alpha`. The mean of this variable
+       has two terms: `dependence` times the number of equal pairs that chance makes,
 
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
-       and `BORDER` times the number of ordinary equal rows. There are u different rows in all. The sum is over those
+       and `border` times the number of ordinary equal rows. There are u different rows in all. The sum is over those
        rows a of them that have no similar rows (rule 1). :math:`f_j(a)` is the share of other rows with the value of
        a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
        max is right if columns are independent of one another, the second if a column is independent of the others near
@@ -54,7 +72,9 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
     number is in, and where in it. So a single column of rounded numbers has similar rows too. A table whose only
     feature is a category has no copies, and neither has a table of fewer than ten different rows.
 
-    The method assumes that, for rows without similar rows in two columns, columns agree at most `DEPENDENCE` times as
+    The numbers are those of :class:`Chance`.
+
+    The method assumes that, for rows without similar rows in two columns, columns agree at most `dependence` times as
     often as independent columns. Rows that repeat because they describe one thing, such as a product with its weight,
     its price and its class, are taken for copies. Copies of rows of few categories cannot be distinguished from draws.
 
@@ -137,8 +157,8 @@ def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[n
     equal = np.stack([_others(part) for part in (*parts, label)])
     u = len(size)
     expected = np.maximum(u * (equal / (u - 1)).prod(0), (alone * equal / (u - equal)).max(0)) if u > 1 else np.zeros(1)
-    chance = DEPENDENCE * expected[~ordinary].sum() / 2 + BORDER * int((size[ordinary] - 1).sum())
-    return found if extra > poisson.isf(ALPHA, chance) else np.zeros_like(found)
+    chance = CHANCE.dependence * expected[~ordinary].sum() / 2 + CHANCE.border * int((size[ordinary] - 1).sum())
+    return found if extra > poisson.isf(CHANCE.alpha, chance) else np.zeros_like(found)
 
 
 def numbered(values: Any) -> IntArray:
@@ -148,7 +168,7 @@ def numbered(values: Any) -> IntArray:
 
 def _mixed(code: IntArray, place: int) -> Keys:
     """Hash a column's numbers to 64 bits, so that sums of hashes over columns hardly ever agree by accident."""
-    start = np.array(place * GOLDEN % 2**64, dtype=np.uint64)
+    start = pd.util.hash_array(np.array([place], dtype=np.uint64))  # far from that of another place
     return np.asarray(pd.util.hash_array(code.astype(np.uint64) + start), dtype=np.uint64)
 
 
@@ -172,14 +192,14 @@ def _parts(columns: list[Coded]) -> list[IntArray]:
         if grid is None:
             whole.append(code)
         else:
-            width = -(-(int(grid.max()) + 1) // BINS)
+            width = -(-(int(grid.max()) + 1) // CHANCE.intervals)
             whole.append(grid // width)
             digits.append(grid % width)
     every = [part for part in (*whole, *digits) if part.any()]
     # Of numbers on no grid, all digits tell rows apart; not where all rows are equal.
     if every and len(columns) == 1 and _density(columns[0][0]) == 0:
         every.append(np.zeros_like(every[0]))
-    groups = np.array_split(np.arange(len(every)), max(1, min(MOST_PARTS, len(every))))
+    groups = np.array_split(np.arange(len(every)), max(1, min(CHANCE.parts, len(every))))
     return [numbered(_sum([every[place] for place in group])) for group in groups if group.size]
 
 
@@ -236,7 +256,7 @@ def _on_grid(column: pd.Series[Any]) -> IntArray | None:
     if column.dtype.kind != "f" or column.nunique() < FEW_VALUES:
         return None
     values = column.to_numpy(dtype=float)
-    for decimals in range(DIGITS + 1):
+    for decimals in range(CHANCE.decimals + 1):
         steps = values * 10.0**decimals
         present = steps[~np.isnan(steps)]
         if np.abs(present).max() > 2**52:  # beyond, float64 has no digits behind the point

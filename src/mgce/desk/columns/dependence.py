@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from mgce._arrays import FloatArray
 from mgce.desk.columns.copies import FEW_VALUES, copies, numbered
 from mgce.desk.columns.kinds import AS_WRITTEN, DATE, NUMBER
+from mgce.desk.columns.texts import UNIQUE
 
 MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
 STEPS = 20  # numbers are nearly equal if they agree after rounding to 1 / STEPS of a standard deviation
 NEARLY_EQUAL = 0.01  # least share of nearly equal rows that is worth a note
 IN_ORDER = 0.95  # least rank correlation of a column with the row number for the table to count as sorted by it
-# A column with more different values than this share of the rows may name the rows, or say when they were written.
-OWN = 0.9
 # Standard deviations, about, by which a number of different rows exceeds what draws allow. It is at most 2.0 in 600
 # tables of independent draws, of 20 kinds, and 6 or more where 80 answers to three questions are each repeated.
 MULTIPLIED = 4.0
@@ -131,7 +130,7 @@ def _names_rows(column: pd.Series[Any], kind: str) -> bool:
     """Return whether a column may differ between copies: dates, or names or whole numbers nearly all different."""
     if kind == DATE:
         return True
-    return bool(column.nunique() > OWN * len(column) and (kind in AS_WRITTEN or (column.dropna() % 1 == 0).all()))
+    return bool(column.nunique() > UNIQUE * len(column) and (kind in AS_WRITTEN or (column.dropna() % 1 == 0).all()))
 
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:

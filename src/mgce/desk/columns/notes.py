@@ -20,12 +20,9 @@ from mgce.desk.columns.kinds import (
     unlike_their_column,
 )
 from mgce.desk.columns.spellings import alike, near
-from mgce.desk.columns.texts import MANY_ROWS, unread, words_on_average
+from mgce.desk.columns.texts import MANY_ROWS, UNIQUE, unread, words_on_average
 from mgce.desk.files.reading import cells_with_line_breaks
 
-# A column of categories with more different values than this share of its number of rows looks like names of the rows.
-# Other texts, and even names of people, repeat themselves more often.
-UNIQUE = 0.9
 UNNAMED = r"Unnamed: \d+"  # the names that pandas gives to columns without a name
 # Points between thousands cannot be told from decimal ones in fewer numbers. A tenth of the groups end in a zero, which
 # a number does not keep.

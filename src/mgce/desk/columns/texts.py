@@ -125,10 +125,12 @@ UNSPACED = (
 # Blanks, and the punctuation of ASCII, of Latin-1, of all languages, of East Asia, and in its full width. All other
 # characters are of words: Python's \w lacks the vowel signs of India.
 _BETWEEN = r"\s\0!-/:-@\[-^`{-~\u00a1-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f\uff1a-\uff20"
-# A longer word is divided: an encoded picture would else be one token as long as itself.
-TOKEN_LENGTH = 30
-TOKEN = rf"[{UNSPACED}]|[^{_BETWEEN}{UNSPACED}]{{1,{TOKEN_LENGTH}}}"
+# A word of more than 30 characters is divided: an encoded picture would else be one token as long as itself.
+TOKEN = rf"[{UNSPACED}]|[^{_BETWEEN}{UNSPACED}]{{1,30}}"
 _LETTERS = r"[^\W\d_]"
+# A column with more different values than this share of its number of rows may name the rows, or say when they were
+# written. Other texts, and even names of people, repeat themselves more often.
+UNIQUE = 0.9
 MANY_ROWS = 20  # fewer values may be all different, or all equal, by chance: nothing is said of them
 SEVERAL = 2  # words of which a text has at least so many; two characters of a script without blanks are a word
 # Words that come again in another text, as a share of all. In texts of any language that are worth learning from it is

@@ -18,9 +18,6 @@ from mgce._messages import NAMED, listed
 from mgce._text import printable
 from mgce.desk.files.images import ImageFiles, as_rgb
 
-# Means and deviations of ImageNet's pixels, as networks that were trained on them expect.
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-
 
 def upright(image: Any) -> Any:
     """Return a PIL image turned as its camera says (EXIF), in RGB."""
@@ -33,23 +30,30 @@ def upright(image: Any) -> Any:
 
 @dataclass(frozen=True)
 class CentralSquare:
-    """Turn a PIL image into a tensor (3, size, size): scale the shorter side to `size`, and cut off the ends."""
+    """Turn a PIL image into a tensor (3, size, size): scale the shorter side to `size`, and cut off the ends.
+
+    Pixels are normalised. By default, mean and deviation are those of ImageNet, as networks trained on it expect.
+    """
 
     size: int
+    mean: tuple[float, ...] = (0.485, 0.456, 0.406)
+    deviation: tuple[float, ...] = (0.229, 0.224, 0.225)
 
     def __call__(self, image: Any) -> Tensor:
-        """Return the tensor of a picture, normalised by `MEAN` and `STD`."""
+        """Return the tensor of a picture, normalised."""
         pixels = torch.from_numpy(np.asarray(upright(image)).copy()).permute(2, 0, 1).float() / 255
         side = min(pixels.shape[1:])
         top, left = ((length - side) // 2 for length in pixels.shape[1:])
-        square = (pixels[:, top : top + side, left : left + side] - _column(MEAN)) / _column(STD)
+        square = (pixels[:, top : top + side, left : left + side] - _column(self.mean)) / _column(self.deviation)
         # Without antialiasing, a picture that shrinks loses the pixels between those that are read.
         shrinks = side > self.size
         made = F.interpolate(square[None], size=self.size, mode="bicubic", align_corners=False, antialias=shrinks)
         return made[0]
 
     def __str__(self) -> str:
-        return f"upright, central square, {self.size} x {self.size} bicubic, mean {MEAN}, deviation {STD}"
+        return (
+            f"upright, central square, {self.size} x {self.size} bicubic, mean {self.mean}, deviation {self.deviation}"
+        )
 
 
 def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:

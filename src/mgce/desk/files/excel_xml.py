@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
+from io import DEFAULT_BUFFER_SIZE
 from typing import IO, Any
 from xml.parsers import expat
 
 from mgce._arrow_sizes import OBJECT
 from mgce._limits import TableSize
 from mgce.desk.files.layout import FIRST_ROWS
-from mgce.desk.files.written_tables import MOST_COLUMNS, MOST_ROWS
 
-CHUNK = 1 << 16  # bytes of XML that are parsed at a time
 # Bytes that count for each end and beginning of a tag, and for each cell of the table, beside the object of a value: a
 # number takes 32 bytes, and for a moment stands in a row, in a column, in a series and in the frame. Tags without cells
 # take no memory but time: some ten seconds up to the limit.
@@ -48,7 +48,7 @@ class Sheet:
     rows: dict[int, list[Any]] = field(default_factory=dict)
     merged: list[Range] = field(default_factory=list)
     hidden_rows: set[int] = field(default_factory=set)
-    hidden_columns: bytearray = field(default_factory=lambda: bytearray(MOST_COLUMNS))
+    hidden_columns: bytearray = field(default_factory=bytearray)
     filtered: bool = False
     formulas: list[int] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -67,11 +67,9 @@ def column_letters(place: int) -> str:
         >>> [column_letters(place) for place in (1, 26, 27, 16384)]
         ['A', 'Z', 'AA', 'XFD']
     """
-    letters = ""
-    while place:
-        place, letter = divmod(place - 1, 26)
-        letters = chr(ord("A") + letter) + letters
-    return letters
+    from openpyxl.utils import get_column_letter
+
+    return str(get_column_letter(place))
 
 
 class _Xml:
@@ -98,7 +96,7 @@ class _Xml:
     def read(self, file: IO[bytes]) -> None:
         """Read the part to its end."""
         parser = self._parser
-        parser.buffer_text, parser.buffer_size = True, CHUNK
+        parser.buffer_text = True
         tags: dict[str, str] = {}  # an element's name without its namespace
 
         def begins(name: str, values: dict[str, str]) -> None:
@@ -111,7 +109,7 @@ class _Xml:
         parser.EndElementHandler = lambda name: self.end(tags[name])
         parser.CharacterDataHandler = self.text
         parser.StartDoctypeDeclHandler = _refuse_doctype
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(DEFAULT_BUFFER_SIZE):
             self.size.add(TAG * chunk.count(b"<"))
             parser.Parse(chunk, False)
         parser.Parse(b"", True)
@@ -192,9 +190,11 @@ class Cells(_Xml):
 
     def __init__(self, title: str, size: TableSize, texts: list[str], dates: Dates) -> None:
         super().__init__(size)
-        self.sheet = Sheet(title)
+        from openpyxl.xml.constants import MAX_COLUMN, MAX_ROW
+
+        self._last_row, self._last_column = MAX_ROW, MAX_COLUMN
+        self.sheet = Sheet(title, hidden_columns=bytearray(MAX_COLUMN))
         self._texts, self._dates = texts, dates
-        self._places: dict[str, int] = {}  # of columns, by their letters
         self._row: list[Any] = []
         self._number = self._place = self._width = 0
         self._kind, self._style = "n", ""
@@ -205,7 +205,7 @@ class Cells(_Xml):
         """Handle the start tag of an XML element."""
         if tag == "c":
             self._kind, self._style = values.get("t", "n"), values.get("s", "")
-            self._place = self._place_of(values["r"]) if "r" in values else self._place + 1
+            self._place = _column(values["r"].rstrip("0123456789")) if "r" in values else self._place + 1
             self._parts = []
             self._in_cell, self._has_value, self._formula = True, False, False
         elif tag in ("v", "t"):
@@ -221,7 +221,7 @@ class Cells(_Xml):
             self.size.add(OBJECT)
             self.sheet.merged.append(_range(values.get("ref", "")))
         elif tag == "col" and is_true(values.get("hidden")):
-            first, last = (min(int(values[end]), MOST_COLUMNS) for end in ("min", "max"))
+            first, last = (min(int(values[end]), self._last_column) for end in ("min", "max"))
             self.sheet.hidden_columns[max(0, first - 1) : last] = b"\1" * (last - max(0, first - 1))
         elif tag == "autoFilter":
             self.sheet.filtered = True
@@ -246,21 +246,13 @@ class Cells(_Xml):
 
     def _begin_row(self, values: dict[str, str]) -> None:
         number = float(values["r"]) if "r" in values else self._number + 1
-        if not 1 <= number <= MOST_ROWS or number != int(number):
-            raise ValueError(f"it has a row {values['r'][:20]}; the last row of Excel is {MOST_ROWS:,}")
+        if not 1 <= number <= self._last_row or number != int(number):
+            raise ValueError(f"it has a row {values['r'][:20]}; the last row of Excel is {self._last_row:,}")
         self._number, self._place = int(number), 0
         self._row = self.sheet.rows.setdefault(self._number, [])
         self.size.expect(CELL * len(self.sheet.rows) * self._width)
         if is_true(values.get("hidden")):
             self.sheet.hidden_rows.add(self._number)
-
-    def _place_of(self, reference: str) -> int:
-        """Return the place of a cell's column, from 1."""
-        letters = reference.rstrip("0123456789")
-        place = self._places.get(letters)
-        if place is None:
-            place = self._places[letters] = _column(letters)
-        return place
 
     def _value(self, text: str) -> Any:
         """Return the value of a cell from the text in it; None for an error of Excel."""
@@ -339,17 +331,17 @@ def _range(reference: str) -> Range:
     return first, left, last, right
 
 
+@cache
 def _column(letters: str) -> int:
     """Return the place of a column from its letters, from 1."""
-    place = 0
-    for letter in letters.replace("$", "").upper():
-        place = 26 * place + ord(letter) - ord("A") + 1
-        if not (letter.isascii() and letter.isalpha()) or place > MOST_COLUMNS:
-            break
-    else:
-        if place:
+    from openpyxl.utils import column_index_from_string
+    from openpyxl.xml.constants import MAX_COLUMN
+
+    with suppress(ValueError):
+        place = int(column_index_from_string(letters.replace("$", "")))
+        if place <= MAX_COLUMN:
             return place
-    raise ValueError(f"it has a column {letters[:20]!r}; the last column of Excel is {column_letters(MOST_COLUMNS)}")
+    raise ValueError(f"it has a column {letters[:20]!r}; the last column of Excel is {column_letters(MAX_COLUMN)}")
 
 
 def is_true(text: str | None) -> bool:

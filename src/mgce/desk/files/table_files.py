@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import re
 import sys
 import warnings
 from collections import Counter
@@ -20,7 +21,6 @@ from mgce.desk.files.reading import SHEETS, Reading
 from mgce.desk.files.separators import WESTERN, division
 from mgce.desk.files.text_tables import MISSING, TextFormat, cells_as_written, read_text_table
 from mgce.desk.files.typed_tables import (
-    HEAD,
     READERS,
     READS,
     Reader,
@@ -270,7 +270,7 @@ def _reader(path: Path, content: bytes) -> Reader | None:
     kind = kind_of(content)
     if kind is not None and not (reader is not None and READS.get(kind[0]) is reader):
         raise ValueError(f"it is {kind[0]}; {kind[1]}")
-    if suffix == JSON and content[:HEAD].lstrip().startswith((b"{", b"[")):
+    if suffix == JSON and re.match(rb"\s*[\[{]", content):
         raise ValueError("it is JSON; write one object a line and name it .jsonl")
     if suffix in OTHER_SPREADSHEETS:
         raise ValueError(f"save the sheet as .xlsx or .csv, since {suffix} is not read")

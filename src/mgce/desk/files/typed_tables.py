@@ -47,10 +47,15 @@ _MEMBERS = {
     "xl/workbook.bin": ("a binary Excel file", _SAVE),
     "content.xml": ("a sheet of OpenDocument", _SAVE),
 }
-_JSON_ARRAY = re.compile(rb"\s*\[\s*\{")
-_HTML = re.compile(rb"\s*(<!--.*?-->\s*)?<(!doctype html|html|head|body|table|div|meta)\b", re.IGNORECASE | re.DOTALL)
-_XML = re.compile(rb"\s*<\?xml\b")
-HEAD = 4096  # bytes from which a text is told: more than the comments before the first tag of a page
+# By how a text begins, after the mark of its encoding.
+_TEXTS = {
+    re.compile(rb"(?:\xef\xbb\xbf)?\s*" + beginning): what
+    for beginning, what in (
+        (rb"\[\s*\{", ("a JSON array", "write one object a line and name it .jsonl")),
+        (rb"(?s:<!--.*?-->\s*)?<(?i:!doctype html|html|head|body|table|div|meta)\b", ("an HTML page", _SAVE)),
+        (rb"<\?xml\b", ("an XML file", _SAVE)),
+    )
+}
 
 
 def kind_of(content: bytes) -> tuple[str, str] | None:
@@ -60,16 +65,10 @@ def kind_of(content: bytes) -> tuple[str, str] | None:
         >>> kind_of(b'[{"a": 1}]'), kind_of(b"a,b")
         (('a JSON array', 'write one object a line and name it .jsonl'), None)
     """
-    head = content[:HEAD].removeprefix(b"\xef\xbb\xbf")
-    if head.startswith(b"PK\x03\x04"):
+    if content.startswith(b"PK\x03\x04"):
         return _archive(content)
-    if _JSON_ARRAY.match(head):
-        return "a JSON array", "write one object a line and name it .jsonl"
-    if _HTML.match(head):
-        return "an HTML page", _SAVE
-    if _XML.match(head):
-        return "an XML file", _SAVE
-    return next((what for beginning, what in _BEGINNINGS.items() if head.startswith(beginning)), None)
+    texts = (what for beginning, what in _TEXTS.items() if beginning.match(content))
+    return next(texts, None) or next((what for first, what in _BEGINNINGS.items() if content.startswith(first)), None)
 
 
 def _archive(content: bytes) -> tuple[str, str]:

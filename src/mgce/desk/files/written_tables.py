@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXCEL = ".xlsx"
-# The limits of Excel, from its specification: rows of a sheet, columns, characters of a cell and of a sheet's name.
-MOST_ROWS, MOST_COLUMNS, LONGEST, LONGEST_NAME = 1_048_576, 16_384, 32_767, 31
+LONGEST, LONGEST_NAME = 32_767, 31  # characters of a cell and of a sheet's name, from the specification of Excel
 WHOLE = 10**15  # whole numbers from here on are written as text: Excel keeps 15 digits, and the others become 0
 SHEET = "Sheet1"  # as Excel names the first sheet
 
@@ -72,12 +71,14 @@ def _places(frame: pd.DataFrame) -> range:
 
 def _check_limits(frame: pd.DataFrame) -> None:
     """Raise an error if a table has more rows, columns or characters in a cell than an Excel file can have."""
+    from openpyxl.xml.constants import MAX_COLUMN, MAX_ROW
+
     longest = max(
         (len(cell) for name in _places(frame) for cell in frame.iloc[:, name] if isinstance(cell, str)), default=0
     )
     for what, n, most in (
-        ("rows", len(frame) + 1, MOST_ROWS),
-        ("columns", frame.shape[1], MOST_COLUMNS),
+        ("rows", len(frame) + 1, MAX_ROW),
+        ("columns", frame.shape[1], MAX_COLUMN),
         ("characters in a cell", longest, LONGEST),
     ):
         if n > most:

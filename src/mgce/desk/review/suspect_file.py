@@ -13,7 +13,7 @@ from pathlib import Path
 from mgce._messages import NAMED, expected, listed
 from mgce._text import printable, spreadsheet_cell
 from mgce.desk.review.decision_file import DECISIONS, DROP, SKIP
-from mgce.desk.review.keys import number_text
+from mgce.desk.review.keys import number_text, packed
 from mgce.desk.review.rows_of_csv import count_in, one_of, probability_in, rows_of_csv
 
 # The second column names the examples and bears a name of its own. All columns behind these are the example's content.
@@ -22,15 +22,14 @@ COLUMNS = (
     *("is_issue", "expected_precision", "checked", "draw", "draw_probability"),
 )
 PICTURE = "picture"  # the column of files of pictures that `mgce fit` writes for a folder of pictures
-NAME = 1  # place of the column that names the examples
+NAME = COLUMNS.index("")  # place of the column that names the examples
 # How the name of the column behind `COLUMNS` begins, by which edits are noticed; files of older versions lack it. The
 # rest of the name is that of the table's column of labels.
 CHECK = "row_check: "
 TABLE = "table: "  # before the name of a column of the table that a column of ours has too
-CHECKED_CELLS = ("key", "given", "suggested", "alternative", "checked", "draw")  # that nobody may edit
-LABELS = slice(
-    1, 4
-)  # of these, the labels: a spreadsheet may write them otherwise, as 1 for 01, which is another class
+# What nobody may edit. Of these, a spreadsheet may write labels otherwise, as 1 for 01, which is another class.
+LABELS = ("given", "suggested", "alternative")
+CHECKED_CELLS = ("key", *LABELS, "checked", "draw")
 WHAT_TO_DO = (
     "No command reads labels that are typed into this file. Decide on the page of `mgce review`, or correct the "
     "table itself; then run `mgce fit` again."
@@ -163,21 +162,26 @@ def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[st
         >>> row_checks({name: ["x"] for name in CHECKED_CELLS}, 18)
         ['n1x18-a3adc463-e1c66086']
     """
-    rows = [[*map(str, row)] for row in zip(*(cells[name] for name in CHECKED_CELLS), strict=True)]
+    every = zip(*(map(str, cells[name]) for name in CHECKED_CELLS), strict=True)
+    rows = [dict(zip(CHECKED_CELLS, row, strict=True)) for row in every]
     size = f"n{len(rows)}x{n_columns}"
-    return [f"{_row_check(row, size)}-{_hash(row[LABELS])}" for row in rows]
+    return [f"{_row_check(row, size)}-{_label_check(row)}" for row in rows]
 
 
-def _row_check(cells: Sequence[str], size: str) -> str:
+def _row_check(cells: Mapping[str, str], size: str) -> str:
     """Return the size and a hash that does not depend on how a spreadsheet writes numbers and truth values."""
-    texts = [number_text(cell) for cell in cells]
+    texts = [number_text(cells[name]) for name in CHECKED_CELLS]
     return f"{size}-{_hash([size, *(text.upper() if text.upper() in ('TRUE', 'FALSE') else text for text in texts)])}"
 
 
+def _label_check(cells: Mapping[str, str]) -> str:
+    """Return a hash of the labels as they are written."""
+    return _hash([cells[name] for name in LABELS])
+
+
 def _hash(texts: Sequence[str]) -> str:
-    content = "".join(f"{len(text)}:{text}" for text in texts)
     # Of 4 bytes: an edit of a row goes unnoticed with probability 2e-10.
-    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return blake2b(packed(*texts).encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
 
 
 def _is_head(head: Sequence[str]) -> bool:
@@ -211,11 +215,11 @@ def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, written_over: 
         return f"It has {len(head):,} columns, and had {int(whole[3]):,}."
     edited, rewritten = [], []
     for row in rows:
-        cells = [row[COLUMNS.index(name)] for name in CHECKED_CELLS]
+        cells = dict(zip(COLUMNS, row, strict=False))
         *content, labels = [*row[place].split("-"), ""][:3]  # that of labels as they are written; older files lack it
         if "-".join(content) != _row_check(cells, whole[1]):
             edited.append(row[NAME])
-        elif labels not in ("", _hash(cells[LABELS])):
+        elif labels not in ("", _label_check(cells)):
             rewritten.append(row[NAME])
     if edited:
         names = f"{', '.join(CHECKED_CELLS[:-1])} or {CHECKED_CELLS[-1]}"

@@ -21,13 +21,25 @@ from mgce.desk.tables.rows import Split, require_columns
 from mgce.desk.tables.text_features import transformer
 
 ROW = "mgce: number of the row"  # the column that chunks have beside those of the table
-# Measured on 20,000 to 100,000 rows of 20 and 256 columns: what libraries and the kernel regression take; and the bytes
-# of a row at the peak of a fit, for each byte of its cells, each of its features, and each class.
-FIXED_BYTES, CELLS, FEATURES, CLASSES = 1_250_000_000, 3, 64, 600
-OF_HEADS = 32, 60  # the same of each feature and class of embeddings, whose heads keep them in float32 and grow no tree
+FIXED_BYTES = 1_250_000_000  # that libraries and the kernel regression take, measured as those of `RowBytes`
 MOST_ROWS = 50_000  # of a chunk: the first one is fitted to twice, and no tree learns more than 100,000 rows anyway
 HEAD_ROWS = 500  # by which the memory of a row is estimated
 FEWEST_ROWS = 1_000  # of a chunk: a model of fewer says little
+
+
+@dataclass(frozen=True)
+class RowBytes:
+    """The bytes of a row at the peak of a fit, measured on 20,000 to 100,000 rows of 20 and 256 columns.
+
+    Attributes:
+        cells: for each byte of its cells.
+        feature: for each of its features.
+        of_class: for each class.
+    """
+
+    cells: int = 3
+    feature: int = 64
+    of_class: int = 600
 
 
 def parse_memory(text: str) -> int:
@@ -67,8 +79,9 @@ def n_chunks(parts: Parts, split: Split, memory: int) -> int:
         width = transformer(selected, columns.kinds, split.seed).fit_transform(selected).shape[1]
     k = frame[split.target].nunique()
     cells = frame.memory_usage(deep=True).sum() / len(frame)
-    of_feature, of_class = OF_HEADS if columns.width else (FEATURES, CLASSES)
-    row = CELLS * cells + of_feature * width + of_class * k
+    # Heads of embeddings keep them in float32, and grow no tree.
+    each = RowBytes(feature=32, of_class=60) if columns.width else RowBytes()
+    row = each.cells * cells + each.feature * width + each.of_class * k
     rows = int((memory - FIXED_BYTES) / row)
     if rows < min(FEWEST_ROWS, parts.rows):
         least = math.ceil((FIXED_BYTES + FEWEST_ROWS * row) / 10**8) / 10

@@ -111,11 +111,24 @@ def quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, 
     return evaluate(logits, labels, beta) | {"randomized_error": float(1 - h_of_label.mean())}
 
 
-# Limits of permutation importance, which predicts for every column REPEATS times. A forest predicts 500 rows in a tenth
-# of a second, so 3 repeats for 100 columns take half a minute at most.
-REPEATS = 3  # shuffles of each column
-ROWS = 500  # rows held out that are predicted, at most
-COLUMNS = 100  # tables of more columns have no importances
+@dataclass(frozen=True)
+class Shuffles:
+    """The limits of permutation importance, which predicts for every column and each of its shuffles.
+
+    A forest predicts 500 rows in a tenth of a second, so 3 shuffles of 100 columns take half a minute at most.
+
+    Attributes:
+        each: shuffles of each column.
+        rows: rows held out that are predicted, at most.
+        columns: tables of more columns have no importances.
+    """
+
+    each: int = 3
+    rows: int = 500
+    columns: int = 100
+
+
+SHUFFLES = Shuffles()
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ class Measures:
     Attributes:
         confusion: number of rows by given label (first index) and predicted class (second index).
         majority: accuracy of always predicting the most frequent label of the training rows.
-        importance: importance of each column, the most important first; None for tables of more than `COLUMNS` columns.
+        importance: importance of each column, the most important first; None for a table of too many.
         clean_accuracy: estimate of the model's accuracy against right labels, computed from the rate of symmetric
             noise; None if there is no such rate.
         clean_majority: the same estimate for the accuracy `majority`.
@@ -207,16 +220,16 @@ def clean_accuracy(noisy: float, noise_rate: float, k: int) -> float:
 
 
 def _importance(pipeline: Any, selected: pd.DataFrame, labels: NDArray[Any], seed: int) -> list[Importance] | None:
-    if selected.shape[1] > COLUMNS:
+    if selected.shape[1] > SHUFFLES.columns:
         return None
     importances = permutation_importance(
         pipeline,
         selected,
         labels,
         scoring="accuracy",
-        n_repeats=REPEATS,
+        n_repeats=SHUFFLES.each,
         random_state=seed,
-        max_samples=min(ROWS, len(selected)),
+        max_samples=min(SHUFFLES.rows, len(selected)),
     )
     columns = zip(selected.columns, importances.importances_mean, importances.importances_std, strict=True)
     return sorted(

@@ -16,6 +16,7 @@ from mgce import noise
 from mgce._messages import check_choice, check_number
 from mgce.desk.files.tables import Table, make_table
 from mgce.desk.tables.fit import TableFit
+from mgce.desk.tables.rows import Split
 from mgce.labels.out_of_fold import stratified_split
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 DATASETS = ("breast_cancer", "digits", "iris", "wine")  # those that scikit-learn brings: nothing is downloaded
 LABEL = "label"  # the column of the classes
-NEW = 0.25  # share of the rows that nobody trains on
 FIRST = (
     20,
     50,
@@ -67,7 +67,7 @@ def known_table(dataset: str, noise_rate: float, seed: int) -> KnownTable:
     check_number("seed", seed, 0, 2**32 - 1)  # what NumPy's generators take
     data = bundled_table(dataset)
     transition = noise.symmetric(len(data.classes), noise_rate)
-    ours, new = stratified_split(np.arange(len(data.target)), data.target, NEW, seed, dataset)
+    ours, new = stratified_split(np.arange(len(data.target)), data.target, Split.holdout, seed, dataset)
     right = data.target[ours]
     given = noise.corrupt(torch.from_numpy(right), transition, torch.Generator().manual_seed(seed)).labels.numpy()
     names = np.array(data.classes, dtype=object)

@@ -16,6 +16,8 @@ from sklearn.pipeline import Pipeline
 from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._machine import build
 from mgce._messages import check_choice, expected
+from mgce._validation import check_choice, expected
+from mgce.desk.columns.copies import CHANCE
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
 from mgce.desk.tables.rebuilt import build_classifier, build_sets, build_transformer
@@ -28,9 +30,6 @@ from mgce.risk import RiskCertificate, certify
 from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets
 
-# Probability of taking rows that are equal by chance for rows of the training: rare enough for an error. Without equal
-# rows among 569 that a model learnt from, 8 of 142 in a new table are one.
-CHANCE = 1e-3
 FloatArray = NDArray[np.float64]
 
 
@@ -190,9 +189,10 @@ class TableModel:
 
         .. math:: 1 - \frac{n_1}{n}.
 
-        Let the number of equal rows be binomial, with the upper confidence bound of this estimate at `CHANCE` as its
-        probability. If there are more equal rows than this number exceeds with probability `CHANCE`, they are taken for
-        training rows.
+        Let the number of equal rows be binomial, with the upper confidence bound of this estimate at `alpha` as its
+        probability. If there are more equal rows than this number exceeds with probability `alpha`, they are taken for
+        training rows. As for copies, `alpha` is that of :class:`~mgce.desk.columns.copies.Chance`, and rare enough for
+        an error. Without equal rows among 569 that a model learnt from, 8 of 142 in a new table are one.
 
         Args:
             selected: m distinct rows of features, as :meth:`Columns.select` returns them.
@@ -211,8 +211,8 @@ class TableModel:
             return []
         n = len(self.trained_rows)
         repeated = n - int((np.unique(self.trained_rows, return_counts=True)[1] == 1).sum())
-        chance = binomtest(repeated, n, alternative="less").proportion_ci(1 - CHANCE).high
-        if trained > binom.isf(CHANCE, m, chance):
+        chance = binomtest(repeated, n, alternative="less").proportion_ci(1 - CHANCE.alpha).high
+        if trained > binom.isf(CHANCE.alpha, m, chance):
             raise ValueError(
                 f"Expected `table` to hold rows that the model has not learnt from, but it learnt from {trained:,} of "
                 f"the {m:,}, labels included: leave those out, or label new rows. mgce fit has a bound from rows held "

@@ -21,7 +21,7 @@ from mgce._messages import expected
 from mgce.desk.columns.kinds import TEXT, Columns
 from mgce.desk.files.tables import MAX_CATEGORIES, preprocessor
 from mgce.desk.files.vectors import vectors
-from mgce.desk.tables.text_features import MAX_TERMS, REDUCED, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
+from mgce.desk.tables.text_features import REDUCTION, SETTINGS, TextEncoder, TextTransformer, VectorTransformer
 from mgce.estimators import (
     LabelCorrectionClassifier,
     MGCEClassifier,
@@ -35,8 +35,7 @@ from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
-# Layers of a network, of which `mgce fit` trains two, or heads of embeddings, of which it averages four. A layer that
-# is another one again costs a file 300 bytes, but each prediction the work of all its weights.
+# Heads of embeddings, of which `mgce fit` averages four: a forged file packs a million, and each row has margins of all.
 MOST_PARTS = 8
 MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there are rare ones, which share a column
 
@@ -74,13 +73,13 @@ def _encoder(node: Node) -> TextEncoder:
     for name in SETTINGS:
         terms = node[f"{name}_"].labels()
         idf = node[f"{name}_idf_"].array(np.float64, len(terms))
-        if len(terms) > MAX_TERMS or not (idf > 0).all():
-            raise ValueError(expected(f"{name}_", f"at most {MAX_TERMS} terms of positive weights", len(terms)))
+        if len(terms) > REDUCTION.terms or not (idf > 0).all():
+            raise ValueError(expected(f"{name}_", f"at most {REDUCTION.terms} terms of positive weights", len(terms)))
         setattr(encoder, f"{name}_", terms)
         setattr(encoder, f"{name}_idf_", idf)
     encoder.components_ = node["components_"].array(np.float32, len(encoder.words_) + len(encoder.characters_), None)
-    if encoder.components_.shape[1] > REDUCED:
-        raise ValueError(expected("components_", f"at most {REDUCED} features", encoder.components_.shape[1]))
+    if encoder.components_.shape[1] > REDUCTION.most:
+        raise ValueError(expected("components_", f"at most {REDUCTION.most} features", encoder.components_.shape[1]))
     return encoder
 
 

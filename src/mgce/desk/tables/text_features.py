@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -90,21 +91,39 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "words": {"token_pattern": TOKEN, "ngram_range": (1, 2), "sublinear_tf": True},
     "characters": {"analyzer": "char_wb", "ngram_range": (2, 4), "sublinear_tf": True},
 }
-# Of either, the most frequent ones. 10,000 questions to a bank have as many; a term takes
-# 1,200 bytes in the model file at most.
-MAX_TERMS = 5_000
-# Features to which the texts of a table are reduced, all columns together: one for so many training rows, within these
-# limits. On questions to a bank, 3,000 of 77 classes, a network reached 82, 84 and 86 % with 100, 200 and 300. On 240
-# of two classes with 40 % wrong labels, the linear model reached 83, 81 and 66 % with 10, 25 and 100.
-ROWS_TO_A_FEATURE, LEAST_REDUCED, REDUCED = 10, 10, 300
-# The standard deviation of the reduced features together, so that a text counts as much as four scaled numbers where
-# distances decide.
-DEVIATION = 2.0
-# Texts that terms and their reduction are learnt from, evenly spaced among the training rows: 20,000 of 15 words take
-# ten seconds.
-FITTED_ROWS = 20_000
 UNWRITABLE = "[\0\ud800-\udfff]"  # NumPy drops a last null character, and half a surrogate pair has no bytes
-RANK = 1e-5  # singular values below this share of the largest are rounding errors of float32
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How terms become features.
+
+    On questions to a bank, 3,000 of 77 classes, a network reached 82, 84 and 86 % with 100, 200 and 300 features. On
+    240 of two classes with 40 % wrong labels, the linear model reached 83, 81 and 66 % with 10, 25 and 100.
+
+    Attributes:
+        terms: of either kind, the most frequent ones. 10,000 questions to a bank have as many; a term takes 1,200 bytes
+            in the model file at most.
+        rows: texts that terms and features are learnt from, evenly spaced among the training rows: 20,000 of 15 words
+            take ten seconds.
+        rows_to_a_feature: the features of a table's texts, all columns together, are one for so many training rows.
+        least: features, at least.
+        most: features, at most.
+        deviation: the standard deviation of the features together, so that a text counts as much as four scaled numbers
+            where distances decide.
+        rank: singular values below this share of the largest are rounding errors of float32.
+    """
+
+    terms: int = 5_000
+    rows: int = 20_000
+    rows_to_a_feature: int = 10
+    least: int = 10
+    most: int = 300
+    deviation: float = 2.0
+    rank: float = 1e-5
+
+
+REDUCTION = Reduction()
 
 
 class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -120,15 +139,15 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         components_: the matrix of the reduction, shape (a + b, at most n_components), float32.
     """
 
-    def __init__(self, n_components: int = REDUCED, random_state: int = 0) -> None:
+    def __init__(self, n_components: int = REDUCTION.most, random_state: int = 0) -> None:
         self.n_components = n_components
         self.random_state = random_state
 
     def fit(self, X: pd.Series[Any], y: Any = None) -> TextEncoder:
         """Learn terms, weights and the reduction from a column of text; missing values are treated as empty texts."""
         texts = _filled(X)
-        most = min(self.n_components, max(LEAST_REDUCED, len(texts) // ROWS_TO_A_FEATURE))
-        texts = texts[np.linspace(0, len(texts) - 1, min(len(texts), FITTED_ROWS)).astype(int)]
+        most = min(self.n_components, max(REDUCTION.least, len(texts) // REDUCTION.rows_to_a_feature))
+        texts = texts[np.linspace(0, len(texts) - 1, min(len(texts), REDUCTION.rows)).astype(int)]
         for name, settings in SETTINGS.items():
             terms, idf = _learnt(texts, settings)
             setattr(self, f"{name}_", terms)
@@ -138,9 +157,9 @@ class TextEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if weighted.nnz:
             most = min(most, *weighted.shape)
             _, values, rows = randomized_svd(weighted, most, n_iter=5, random_state=self.random_state)
-            components = rows[values > RANK * values[0]].T
+            components = rows[values > REDUCTION.rank * values[0]].T
             deviation = float(np.sqrt((weighted @ components).var(0).sum()))
-            scale = DEVIATION / deviation if deviation > RANK else 1.0
+            scale = REDUCTION.deviation / deviation if deviation > REDUCTION.rank else 1.0
             self.components_ = np.ascontiguousarray(scale * components, dtype=np.float32)
         return self
 
@@ -186,7 +205,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit the preprocessor and the encoders to the training rows."""
         others = X.drop(columns=self.texts)
         self.others_ = preprocessor(others).fit(others) if others.shape[1] else None
-        n_components = max(LEAST_REDUCED, REDUCED // len(self.texts))
+        n_components = max(REDUCTION.least, REDUCTION.most // len(self.texts))
         self.encoders_ = [TextEncoder(n_components, self.random_state).fit(X[name]) for name in self.texts]
         return self
 
@@ -195,7 +214,7 @@ class TextTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         encoded = [encoder.transform(X[name]) for name, encoder in zip(self.texts, self.encoders_, strict=True)]
         if self.meaning is not None:
             found = [meaning(_filled(X[name]).tolist(), self.meaning) for name in self.texts]
-            encoded += [DEVIATION * one.astype(np.float64) for one in found]
+            encoded += [REDUCTION.deviation * one.astype(np.float64) for one in found]
         others = [] if self.others_ is None else [self.others_.transform(X.drop(columns=self.texts))]
         return np.hstack([*others, *encoded])
 
@@ -256,7 +275,7 @@ def _filled(column: pd.Series[Any]) -> NDArray[Any]:
 
 def _learnt(texts: NDArray[Any], settings: dict[str, Any]) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
     """Return the most frequent terms of those in at least two texts, sorted, and their weights."""
-    vectorizer = TfidfVectorizer(min_df=2, max_features=MAX_TERMS, **settings)
+    vectorizer = TfidfVectorizer(min_df=2, max_features=REDUCTION.terms, **settings)
     try:
         vectorizer.fit(texts)
     except ValueError:  # no term is left, which scikit-learn takes for an error
