@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from importlib.resources import files
 from typing import Any
 
 from mgce._text import html_text
@@ -32,55 +33,7 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(content.encode()).digest()).decode()}'"
 
 
-STYLE = """
-:root { color-scheme: light dark; --page: #fdfdfc; --text: #1d2329; --quiet: #59636e; --line: #d6dade;
-  --box: #f2f5f7; --h: #0072b2; --p: #c04e00; }
-@media (prefers-color-scheme: dark) { :root { --page: #14181c; --text: #e6e9ec; --quiet: #a3adb7;
-  --line: #3a424a; --box: #1e242a; --h: #56b4e9; --p: #f0a64a; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text); font: 1rem/1.5 system-ui, sans-serif;
-  overflow-wrap: anywhere; }
-main { max-width: 46rem; margin: 0 auto; padding: 1rem 1rem 3rem; }
-main.broad { max-width: 72rem; }
-main.broad p, main.broad ul, main.broad dl, main.broad figcaption { max-width: 46rem; }
-main.broad table { font-size: .85rem; }
-nav a { display: inline-block; margin: 0 1rem .3rem 0; color: var(--h); }
-h1 { font-size: 1.5rem; line-height: 1.25; margin: .5rem 0 1rem; }
-h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-top: .8rem; border-top: 1px solid var(--line); }
-p, ul, ol { margin: .6rem 0; }
-ul, ol { padding-left: 1.2rem; }
-pre { margin: .2rem 0 .6rem; padding: .4rem .6rem; background: var(--box); white-space: pre-wrap; font-size: .9rem; }
-.lead { font-size: 1.1rem; background: var(--box); border-left: 4px solid var(--h); padding: .8rem 1rem;
-  margin: 0 0 1rem; white-space: pre-line; }
-figure { margin: 1rem 0; }
-.shelf { display: flex; flex-wrap: wrap; gap: 0 1rem; } .shelf figure { width: 8rem; overflow-wrap: anywhere; }
-.shelf img { height: 7rem; max-width: 8rem; object-fit: contain; }
-figcaption { font-size: .9rem; margin: .3rem 0; }
-figcaption, dt { color: var(--quiet); }
-.wide { overflow-x: auto; }
-.wide:focus-visible { outline: 2px solid var(--h); }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-th, td { padding: .3rem .7rem .3rem 0; text-align: left; border-bottom: 1px solid var(--line);
-  vertical-align: top; max-width: 18rem; }
-th { font-weight: 600; }
-tbody th { font-weight: 400; }
-@media (max-width: 30rem) { table { font-size: .85rem; } th, td { padding-right: .5rem; }
-  tbody td:not(.number), tbody th { overflow-wrap: anywhere; }
-  tbody td:not(.number) { min-width: 6rem; } }
-.number { text-align: right; white-space: nowrap; }
-thead .number { white-space: normal; }
-img { display: block; max-width: 100%; height: auto; margin: 1rem 0; background: #fff; }
-svg { display: block; width: 100%; max-width: 30rem; height: auto; }
-svg text { fill: currentColor; font-size: 12px; font-family: inherit; }
-svg .grid { stroke: var(--line); stroke-width: 1; }
-svg .diagonal { stroke: var(--quiet); stroke-dasharray: 5 4; }
-svg polyline { fill: none; stroke-width: 1.5; }
-svg .h { stroke: var(--h); } svg .p { stroke: var(--p); }
-svg circle.h { fill: var(--h); } svg circle.p { fill: var(--page); stroke-width: 2; }
-.key-h { color: var(--h); font-weight: 700; } .key-p { color: var(--p); font-weight: 700; }
-dl { display: grid; grid-template-columns: minmax(6rem, auto) 1fr; gap: .2rem 1rem; margin: .6rem 0; }
-dd { margin: 0; }
-"""
+STYLE = "\n" + (files("mgce.desk.pages") / "style.css").read_text("utf-8")
 
 
 def document(title: str, lead: str, sections: Mapping[str, str], *, broad: bool = False) -> bytes:

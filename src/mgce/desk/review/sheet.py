@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -35,26 +36,6 @@ BUTTONS = (
     (SUGGESTION, "Suggestion", "S"),
     (DROP, "Drop row", "D"),
     (SKIP, "Skip", "X"),
-)
-
-
-KEYS = {
-    "K": "keep the label",
-    "S": "take the suggestion",
-    "D": "drop the row: no label is right",
-    "X": "skip the row",
-    "U": "undo the last decision",
-    "O": "name another class, where classes have no buttons",
-    "N": "write a note on the row",
-    "F": "find rows, and decide on many at once",
-    "J": "join the spelling that the page asks about",
-    "\u2190 \u2192": "go to the row before, or to the next one",
-    "Esc": "leave a field",
-    "Ctrl S": "save the decisions",
-}
-QUEUES = {"": "all rows", "open": "undecided", "skip": "skipped", "changed": "with another label", "drop": "dropped"}
-NO_SCRIPT = (
-    "This page works by a script, which your browser does not run. Allow scripts for it, or open another browser."
 )
 
 
@@ -176,8 +157,7 @@ def sheet(shown: Sequence[Shown], title: str, saved_as: str, beside: Beside = Be
         "more": MORE,
         "asked": [[place[label], place[meant]] for label, meant in asked],
     }
-    style, script = ((files("mgce.desk.review") / name).read_text("utf-8") for name in ("page.css", "page.js"))
-    return script_page(title, _body(title, examples[0].label_column), STYLE + style, script, data)
+    return script_page(title, _body(title, examples[0].label_column), STYLE + _part("page.css"), _part("page.js"), data)
 
 
 def class_keys(classes: Sequence[str]) -> list[str]:
@@ -309,38 +289,17 @@ def _body(title: str, column: str) -> str:
         for decision, said, key in BUTTONS
     )
     named = html_text("Label" if column.lower() in ("", "label") else f"Label in {column}")
-    keys = "".join(f"<dt><kbd>{key}</kbd></dt><dd>{said}</dd>" for key, said in KEYS.items())
     bulk = "".join(f'<option value="{decision}">{said}</option>' for decision, said, _ in BUTTONS)
-    which = "".join(f'<option value="{value}">{said}</option>' for value, said in QUEUES.items())
-    return (
-        f"<main><h1>{html_text(title)}</h1><noscript><p>{NO_SCRIPT}</p></noscript>"
-        '<progress id="progress" value="0" aria-label="decided rows"></progress>'
-        '<p id="count"></p><div id="asked"></div>'
-        f'<div class="actions"><div class="row">{buttons}</div><div class="row" id="classes" hidden></div>'
-        '<form class="row" id="other"><input id="name" list="named" autocomplete="off" placeholder="Another class" '
-        'aria-label="Another class"><datalist id="named"></datalist><button>Set<kbd>O</kbd></button></form>'
-        '<div class="row"><button type="button" id="undo">Undo<kbd>U</kbd></button>'
-        '<button type="button" id="back" aria-label="Row before">←</button>'
-        '<button type="button" id="forward" aria-label="Next row">→</button>'
-        '<button type="button" id="save">Save decisions</button></div>'
-        '<p id="message" role="status" aria-live="polite"></p></div><p id="next" role="status" class="unseen"></p>'
-        '<p id="where"></p>'
-        f'<div class="labels"><div><span>{named}</span><strong id="given"></strong></div>'
-        '<div><span>Suggestion: the likeliest other class</span><strong id="alternative"></strong></div></div>'
-        '<img id="picture" alt="" hidden><p id="text" tabindex="0" hidden></p><dl id="cells"></dl>'
-        '<label class="row">Note<input id="note" autocomplete="off"></label>'
-        '<details id="like"><summary>Rows like this one</summary><div class="wide" tabindex="0" role="region" '
-        'aria-label="Rows like this one"><table><thead id="like-head"></thead><tbody id="like-rows"></tbody></table>'
-        "</div></details>"
-        '<details id="so-far"><summary>Found so far</summary><p id="share" role="status"></p></details>'
-        '<details id="find"><summary>Find rows, and decide on many at once</summary><div class="row">'
-        f'<select id="which" aria-label="Which rows">{which}</select>'
-        '<select id="of" aria-label="With the label"><option value="">every label</option></select>'
-        '<input id="search" type="search" placeholder="Words in a row" aria-label="Words in a row"></div>'
-        '<p id="n-found" role="status"></p><div class="row">'
-        '<label><input type="checkbox" id="all">All listed rows</label>'
-        f'<select id="bulk" aria-label="Decision on the marked rows">{bulk}</select>'
-        '<button type="button" id="apply">Decide on the marked rows</button></div><ol id="found"></ol></details>'
-        f"<details><summary>Keys</summary><dl>{keys}</dl></details>"
-        f"<p>{html_text(ON_LOOKS)}</p></main>"
+    page = Template(_part("page.html").replace("\n", ""))  # between elements, line ends would show as blanks
+    return page.substitute(
+        title=html_text(title),
+        buttons=buttons,
+        named=named,
+        bulk=bulk,
+        on_looks=html_text(ON_LOOKS),
     )
+
+
+def _part(name: str) -> str:
+    """Return a file that the page is made of."""
+    return (files("mgce.desk.review") / name).read_text("utf-8")

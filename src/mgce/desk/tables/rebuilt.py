@@ -35,7 +35,7 @@ from mgce.sets import ConformalSets
 from mgce.sets.conformal import SCORES
 
 LEAST, MOST = sys.float_info.min, sys.float_info.max  # of positive numbers
-# Heads of embeddings, of which `mgce fit` averages four: a forged file packs a million, and each row has margins of all.
+# Heads of embeddings, of which `mgce fit` averages four: a forged file packs a million, and rows have margins of all.
 MOST_PARTS = 8
 MADE_UP_ROWS = MAX_CATEGORIES - 1  # one for each frequent category where there are rare ones, which share a column
 
