@@ -53,8 +53,6 @@ from mgce.desk.tables.suspects_report import (
     suspect_head,
 )
 
-NAMED_FILES = " (the page of the first saves the decisions; NEW stands for new rows)"
-
 
 def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], notes: Sequence[str]) -> None:
     """Print what was found, the most suspect rows, and the commands to type next.

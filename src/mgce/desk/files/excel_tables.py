@@ -27,6 +27,7 @@ from mgce.desk.files.layout import (
     Names,
     above_names,
     around,
+    counted,
     header_error,
     names_at,
     place_of_names,
@@ -138,8 +139,9 @@ class Workbook:
                 key = next((value for name, value in values.items() if name.endswith(" id")), "")
                 listed.append((values.get("name", ""), key, values.get("state", "visible")))
 
-        with self._part(book) as file:
-            self._parse(file, start)
+        if book not in self._archive.namelist():
+            raise ValueError(f"it is no Excel file: it holds no {book}")
+        self._read(book, Tags(self.size, start))
         parts = {
             key: (kind, posixpath.normpath(posixpath.join("/", folder, path))[1:])
             for key, (kind, path) in relations.items()
@@ -160,26 +162,20 @@ class Workbook:
                 kind = values.get("Type", "").rpartition("/")[2]
                 found[values.get("Id", "")] = (kind, values.get("Target", "").replace("\\", "/"))
 
-        if path in self._archive.namelist():
-            with self._archive.open(path) as file:
-                self._parse(file, start)
+        self._read(path, Tags(self.size, start))
         return found
 
-    def _part(self, path: str) -> IO[bytes]:
-        try:
-            return self._archive.open(path)
-        except KeyError as error:
-            raise ValueError(f"it is no Excel file: it holds no {path}") from error
+    def _read(self, path: str, part: Tags | Texts) -> None:
+        """Read a part of the file, if there is one of this name."""
+        if path in self._archive.namelist():
+            with self._archive.open(path) as file:
+                part.read(file)
 
     @cached_property
     def _texts(self) -> list[str]:
         """Return the texts that cells refer to by their number."""
-        path = self._others.get("sharedStrings", "")
-        if path not in self._archive.namelist():
-            return []
         texts = Texts(self.size)
-        with self._archive.open(path) as file:
-            texts.read(file)
+        self._read(self._others.get("sharedStrings", ""), texts)
         return texts.texts
 
     @cached_property
@@ -200,10 +196,7 @@ class Workbook:
             elif tag == "xf" and section == "cellXfs":
                 styles.append(values.get("numFmtId", "0"))
 
-        path = self._others.get("styles", "")
-        if path in self._archive.namelist():
-            with self._archive.open(path) as file:
-                self._parse(file, start)
+        self._read(self._others.get("styles", ""), Tags(self.size, start))
         kinds = {
             number: (is_date_format(codes[number]), is_timedelta_format(codes[number]))
             if number in codes
@@ -211,9 +204,6 @@ class Workbook:
             for number in set(styles)
         }
         return [kinds[number] for number in styles]
-
-    def _parse(self, file: IO[bytes], start: Callable[[str, dict[str, str]], None]) -> None:
-        Tags(self.size, start).read(file)
 
 
 def _fill(row: list[Any], places: range, value: Any) -> bool:
@@ -361,7 +351,7 @@ def _blank(sheet: Sheet) -> Iterator[str]:
     numbers = [*sheet.rows]
     blank = numbers[-1] - len(numbers) if len(numbers) > 1 else 0
     if blank > 0:
-        yield f"{_count(blank, 'blank row')} of sheet {sheet.title!r} {'was' if blank == 1 else 'were'} left out."
+        yield f"{counted(blank, 'blank row')} of sheet {sheet.title!r} {_was(blank)} left out."
 
 
 def _hidden(sheet: Sheet) -> Iterator[str]:
@@ -370,7 +360,7 @@ def _hidden(sheet: Sheet) -> Iterator[str]:
     places = [place for place, is_hidden in enumerate(sheet.hidden_columns[: sheet.width], 1) if is_hidden]
     if rows:
         by = "; the sheet has a filter" if sheet.filtered else ""
-        yield f"Excel hides {_count(rows, 'row')} of sheet {sheet.title!r}, which {_was(rows)} read too{by}."
+        yield f"Excel hides {counted(rows, 'row')} of sheet {sheet.title!r}, which {_was(rows)} read too{by}."
     if places:
         letters, noun = listed([*map(column_letters, places)]), "column" if len(places) == 1 else "columns"
         yield f"Excel hides {noun} {letters} of sheet {sheet.title!r}, which {_was(len(places))} read too."
@@ -379,7 +369,7 @@ def _hidden(sheet: Sheet) -> Iterator[str]:
 def _merged(sheet: Sheet, filled: int, in_names: list[Range]) -> Iterator[str]:
     """Yield a sentence on merged cells that got the value of their range, and one on merged names of columns."""
     if filled:
-        ranges = "1 range" if filled == 1 else f"{filled:,} ranges"
+        ranges = counted(filled, "range")
         yield f"Sheet {sheet.title!r} has {ranges} of merged cells, whose value was read into each of their cells."
     if in_names:
         first, left, last, right = in_names[0]
@@ -394,7 +384,7 @@ def _without_value(sheet: Sheet, columns: dict[str, list[Any]]) -> Iterator[str]
     """Yield sentences on cells that hold something, but no value."""
     if sheet.formulas:
         what = "count as missing. Open the file in a spreadsheet, and save it."
-        yield f"Sheet {sheet.title!r} has {_count(len(sheet.formulas), 'formula')} without a stored value. They {what}"
+        yield f"Sheet {sheet.title!r} has {counted(len(sheet.formulas), 'formula')} without a stored value. They {what}"
     typed = [value for values in columns.values() for value in values if value in EXCEL_ERRORS]
     if errors := [*sheet.errors, *typed]:
         hold = "cell holds" if len(errors) == 1 else "cells hold"
@@ -415,14 +405,10 @@ def _texts_among_dates(columns: dict[str, list[Any]], missing: Collection[str]) 
             texts = [value for value in values if isinstance(value, str) and value not in (*missing, *EXCEL_ERRORS)]
             if texts:
                 yield (
-                    f"Column `{name}` holds dates, and {_count(len(texts), 'text')} ({texts[0][:40]!r}, for one). "
+                    f"Column `{name}` holds dates, and {counted(len(texts), 'text')} ({texts[0][:40]!r}, for one). "
                     "Excel has no dates before 1900; such a date is read if it is written like 1899-12-31."
                 )
 
 
 def _was(n: int) -> str:
     return "was" if n == 1 else "were"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"

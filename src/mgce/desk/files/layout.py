@@ -200,6 +200,11 @@ def _add(sums: dict[int, float], row: Row) -> None:
             sums[column] = sums.get(column, 0.0) + number
 
 
+def counted(n: int, noun: str) -> str:
+    """Return a number of things in words."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def _goes_on(rows: Sequence[Row], place: int) -> bool:
     """Return whether the next row has names of columns too: only for columns without one, and above all numbers."""
     if len(rows) < place + 3:

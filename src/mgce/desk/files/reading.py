@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mgce._messages import NAMED, listed
-from mgce.desk.files.layout import SHOWN
+from mgce.desk.files.layout import SHOWN, counted
 from mgce.desk.files.separators import Division, long_cells, text_lines
 
 if TYPE_CHECKING:
@@ -69,14 +69,13 @@ class Reading:
     def __str__(self) -> str:
         """Return the numbers of rows, columns and lines in one sentence."""
         if self.classes:
-            return (
-                f"{self.file}: {_count(self.rows, 'picture')} in {_count(self.classes, 'folder')}, one for each class."
-            )
-        rows = f"{self.file}: {_count(self.rows, 'row')} of {_count(self.columns, 'column')}"
+            pictures, folders = counted(self.rows, "picture"), counted(self.classes, "folder")
+            return f"{self.file}: {pictures} in {folders}, one for each class."
+        rows = f"{self.file}: {counted(self.rows, 'row')} of {counted(self.columns, 'column')}"
         if self.lines is None:
             return f"{rows}, from {self.source}."
         parts = [
-            _count(self.rows, "row"),
+            counted(self.rows, "row"),
             f"{self.lines.names} of names",
             *([f"{self.lines.in_cells:,} inside cells"] if self.lines.in_cells else []),
             *([f"{self.lines.blank:,} blank"] if self.lines.blank else []),
@@ -84,7 +83,7 @@ class Reading:
             *([f"{self.lines.above:,} above the names"] if self.lines.above else []),
             *([f"{self.lines.below:,} below the table"] if self.lines.below else []),
         ]
-        return f"{rows}, divided by {self.separator!r}; {_count(self.lines.total, 'line')}: {', '.join(parts)}."
+        return f"{rows}, divided by {self.separator!r}; {counted(self.lines.total, 'line')}: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report on the file as plain values for JSON."""
@@ -183,7 +182,7 @@ def on_marks(marks: Marks, classes: Collection[str]) -> list[str]:
         return []
     *words, last = (word for word, _ in by_word.most_common())
     verb, said = ("count", f"{', '.join(words)} and {last}") if words else ("counts", last)
-    columns = [f"{_count(n, 'cell')} of `{name}`" for name, n in by_column.most_common()]
+    columns = [f"{counted(n, 'cell')} of `{name}`" for name, n in by_column.most_common()]
     return [f"{said} {verb} as missing: {listed(columns, NAMED)}."]
 
 
@@ -212,10 +211,10 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
         text = column.astype(object).map(str)
         broken = text[text.str.contains(r"[\r\n]").astype(bool)]
         if len(broken):
-            lines = int(broken.str.count(LINE_BREAK).sum())
+            breaks = counted(int(broken.str.count(LINE_BREAK).sum()), "line break")
             cells = "1 cell holds" if len(broken) == 1 else f"{len(broken):,} cells hold"
             yield (
-                f"In column `{name}`, {cells} {_count(lines, 'line break')} (that of data row {row_number(broken, 0)}, "
+                f"In column `{name}`, {cells} {breaks} (that of data row {row_number(broken, 0)}, "
                 f"for one: {broken.iloc[0][:SHOWN]!r}). If they hold rows, a closing quote is missing there."
             )
 
@@ -235,8 +234,4 @@ def _on_lines(file: str, rows: int, lines: Lines) -> Iterator[str]:
             "rest counts as missing."
         )
     if lines.rows != rows:
-        yield f"The lines of {file} do not add up: they hold {_count(lines.rows, 'row')}, and {rows:,} were read."
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'s' * (n != 1)}"
+        yield f"The lines of {file} do not add up: they hold {counted(lines.rows, 'row')}, and {rows:,} were read."

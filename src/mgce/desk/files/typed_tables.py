@@ -211,7 +211,7 @@ def read_python_frame(table: Any) -> Typed:
 
 
 Reader = Callable[[io.BytesIO, Asked], Typed]
-# By the last suffix of a file's name, and by how its content begins, for standard input.
+# By the last suffix of a file's name.
 READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
     ".arrow": read_arrow,
@@ -223,17 +223,12 @@ READERS: dict[str, Reader] = {
 }
 # By what a content is; an Excel file may have its parts under other names.
 READS = {PARQUET: read_parquet, ARROW: read_arrow, EXCEL: read_excel, ZIP: read_excel}
-BEGINNINGS: dict[bytes, Reader] = {
-    b"PAR1": read_parquet,
-    b"ARROW1": read_arrow,
-    b"PK\x03\x04": read_excel,
-    b"{": read_json_lines,
-}
 
 
 def reader_of_content(content: bytes) -> Reader | None:
-    """Return the function that reads a file, chosen by its first bytes; None for a text file with a separator."""
-    return next((reader for beginning, reader in BEGINNINGS.items() if content.startswith(beginning)), None)
+    """Return the function that reads a file, chosen by its content; None for a text file with a separator."""
+    kind = kind_of(content)
+    return READS.get(kind[0]) if kind else read_json_lines if content.startswith(b"{") else None
 
 
 def _check_cells(rows: int, columns: int) -> None:

@@ -66,20 +66,16 @@ def with_vectors(frame: pd.DataFrame, skip: Collection[str] = (), shortest: int 
         skip: columns whose values stay what they are.
         shortest: the fewest numbers of a vector that is written as text.
     """
+    import pandas as pd
+
     found = {}
     for name in frame.columns.difference([*skip], sort=False):
         column = frame[name]
-        if column.dtype == object or isinstance(column.dtype, _string_type()):
+        if column.dtype == object or isinstance(column.dtype, pd.StringDtype):
             cells = _vectors_of(column, shortest)
             if cells is not None:
                 found[name] = cells
     return frame.assign(**found) if found else frame
-
-
-def _string_type() -> type:
-    import pandas as pd
-
-    return pd.StringDtype
 
 
 def _vectors_of(column: pd.Series[Any], shortest: int) -> pd.Series[Any] | None:

@@ -55,9 +55,7 @@ def to_excel(frame: pd.DataFrame, sheet: str | None = None) -> bytes:
     page = book.create_sheet((sheet or SHEET)[:LONGEST_NAME])
     page.append(_cells(page, map(str, frame.columns)))
     # By column: a row of a frame would have one type, and integers would become floats.
-    columns = [
-        frame.iloc[:, place].astype(object).where(frame.iloc[:, place].notna(), None) for place in _places(frame)
-    ]
+    columns = (column.astype(object).where(column.notna(), None) for _, column in frame.items())
     for row in zip(*columns, strict=True):
         page.append(_cells(page, row))
     buffer = io.BytesIO()
@@ -65,17 +63,11 @@ def to_excel(frame: pd.DataFrame, sheet: str | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def _places(frame: pd.DataFrame) -> range:
-    return range(frame.shape[1])
-
-
 def _check_limits(frame: pd.DataFrame) -> None:
     """Raise an error if a table has more rows, columns or characters in a cell than an Excel file can have."""
     from openpyxl.xml.constants import MAX_COLUMN, MAX_ROW
 
-    longest = max(
-        (len(cell) for name in _places(frame) for cell in frame.iloc[:, name] if isinstance(cell, str)), default=0
-    )
+    longest = max((len(cell) for _, column in frame.items() for cell in column if isinstance(cell, str)), default=0)
     for what, n, most in (
         ("rows", len(frame) + 1, MAX_ROW),
         ("columns", frame.shape[1], MAX_COLUMN),

@@ -49,9 +49,11 @@ def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
     by_key = np.array(sorted(range(len(keys)), key=lambda place: keys[place]), dtype=np.int64)
     ours, others = (generator.permutation(by_key[part]) for part in (held_out[by_key], ~held_out[by_key]))
     of_ours = generator.random(len(keys)) < HELD_OUT
-    order = _merged(ours, others, of_ours)
-    number = np.empty(len(keys), dtype=np.int64)
-    number[order] = np.arange(1, len(keys) + 1)
+    turn = np.empty(len(keys), dtype=np.int64)
+    for own, drawn in ((ours, of_ours), (others, ~of_ours)):
+        turns = np.flatnonzero(drawn)[: len(own)]
+        turn[own] = [*turns, *range(len(keys), len(keys) + len(own) - len(turns))]  # once the others are used up
+    number = turn.argsort().argsort() + 1
     share = HELD_OUT if len(ours) and len(others) else 1.0
     probability = np.where(held_out, share / max(1, len(ours)), (1 - share * (len(ours) > 0)) / max(1, len(others)))
     return Draws(number, probability)
@@ -86,15 +88,3 @@ def share_range(wrong: int, n: int, delta: float = 0.05) -> tuple[float, float]:
     lower = optimize.brentq(beaten, np.finfo(float).eps, wrong / n) if wrong else 0.0
     upper = optimize.brentq(beaten, wrong / n, 1 - np.finfo(float).eps) if wrong < n else 1.0
     return lower, upper
-
-
-def _merged(ours: NDArray[np.int64], others: NDArray[np.int64], of_ours: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Merge two sequences: `of_ours` states from which to take each element; once one is used up, append the other."""
-    place = np.where(of_ours, of_ours.cumsum(), (~of_ours).cumsum())  # of the draw in its own sequence, from 1
-    inside = place <= np.where(of_ours, len(ours), len(others))
-    taken = of_ours[inside]
-    order = np.empty(len(of_ours), dtype=np.int64)
-    n = len(taken)
-    order[:n][taken], order[:n][~taken] = ours[: taken.sum()], others[: (~taken).sum()]
-    order[n:] = np.concatenate([ours[taken.sum() :], others[(~taken).sum() :]])
-    return order

@@ -67,6 +67,8 @@ class Checked:
         Raises:
             ValueError: if a row is not found, or its label is neither the reviewed label nor the decided one.
         """
+        if not decisions:
+            return cls({}, frame, 0)
         place = {key: number for number, key in enumerate(row_keys(frame, split.target, split.id))}
         given = Columns({}, split.target).labels(frame).copy()
         decisions = decisions if split.apart else spelt_alike(decisions, given.dropna())
@@ -79,7 +81,7 @@ class Checked:
 
     def with_copies(self, rows: Rows) -> Checked:
         """Return the decisions, with each decided label also applied to copies of the row that have no decision."""
-        if not rows.n_copies:
+        if not rows.n_copies or not self.decisions:
             return self
         place, own = rows.frame.index.to_numpy(), self.by_row(rows)
         of_first = {int(rows.first[row]): one for row, one in own.items() if one.label}
@@ -100,6 +102,8 @@ class Checked:
 
         The rows of such a class have the label that was decided on, as if it had been given.
         """
+        if not self.decisions:
+            return rows
         decided = self.by_row(rows)
         new = np.array([decided[row].label if row in decided else "" for row in range(len(rows.target))], dtype=object)
         lost = [
@@ -120,6 +124,8 @@ class Checked:
         Raises:
             ValueError: if a label is not one of the classes, or a class is left with fewer than two training rows.
         """
+        if not self.decisions:
+            return rows
         target, gone = rows.target.copy(), np.zeros(len(rows.target), dtype=bool)
         place = {str(label): index for index, label in enumerate(rows.classes)}
         decided = self.by_row(rows)

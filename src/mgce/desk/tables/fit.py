@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -152,16 +153,16 @@ def run(
     frame, asked = _of_one_spelling(frame.reset_index(drop=True), plan)
     names = plan.names_of_rows(frame)
     plan = replace(plan, drop=(*plan.drop, *names))
-    checked = Checked.of(about.decisions, frame, plan) if about.decisions else None
-    rows = split_rows(frame if checked is None else checked.given, plan)
-    checked = checked and checked.with_copies(rows)
-    rows = rows if checked is None else checked.without_lost(rows)
+    checked = Checked.of(about.decisions, frame, plan)
+    rows = split_rows(checked.given, plan)
+    checked = checked.with_copies(rows)
+    rows = checked.without_lost(rows)
     decided = Counter(one.given for one in about.decisions if one.is_settled)
     asked += near(texts(frame[plan.target]).value_counts().to_dict(), decided, rows.labels.unique())
-    learnt_from = rows if checked is None else checked.mended(rows)
+    learnt_from = checked.mended(rows)
     check_certifiable(plan, len(rows.classes))
     models = models_of(rows, plan, jobs)
-    on_fit = _Counter(on_step, len(models) + 2)  # shuffling columns, and the fit to all rows
+    on_fit = _numbered(on_step, len(models) + 2)  # shuffling columns, and the fit to all rows
     learnt = learn(learnt_from, plan, models, on_fit)
     choice, measured = learnt.choice, learnt.model
     held_out = HeldOut.of(measured, rows)
@@ -175,15 +176,14 @@ def run(
         on_fit("Fitting to all rows, and judging their labels")
         model, judgement, judge = again(learnt, learnt_from, plan, jobs)
         model = replace(model, sets=sets, encoder=about.encoder)
-    on_rows = {} if checked is None else {row: one.decision for row, one in checked.by_row(rows).items()}
+    on_rows = {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, on_rows)
     found = None
-    if checked is not None:
+    if about.decisions:
         label = held_out.known.label
         found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
-    judgement = judgement if checked is None else checked.settled(judgement, rows)
-    judgement = _doubted(judgement, listing, model, about.consensus)
+    judgement = _doubted(checked.settled(judgement, rows), listing, model, about.consensus)
     return TableFit(
         plan=plan,
         model=model,
@@ -205,7 +205,7 @@ def run(
         left_out=[] if rows.columns.width else _other_columns(frame, rows, plan),
         unique=names,
         reading=reading,
-        checked=checked,
+        checked=checked if about.decisions else None,
         findings=found,
         asked=asked,
         caution=about.caution,
@@ -294,13 +294,7 @@ def _on_texts(rows: Rows) -> list[str]:
     return [f"Texts are read by their words alone. {not_installed('Their meaning needs', *TEXT_EXTRA)}"]
 
 
-class _Counter:
-    """Count the steps of a fit, and report each step to `on_step`."""
-
-    def __init__(self, on_step: OnStep | None, total: int) -> None:
-        self.on_step, self.total, self.done = on_step, total, 0
-
-    def __call__(self, step: str) -> None:
-        self.done += 1
-        if self.on_step is not None:
-            self.on_step(step, self.done, self.total)
+def _numbered(on_step: OnStep | None, total: int) -> Callable[[str], None]:
+    """Return a function that reports each step of a fit to `on_step`, with its number."""
+    numbers = count(1)
+    return lambda step: None if on_step is None else on_step(step, next(numbers), total)
