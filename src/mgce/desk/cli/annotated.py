@@ -10,6 +10,7 @@ from typing import Annotated as Typed
 import typer
 
 from mgce._messages import expected
+from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
 from mgce.desk.cli.first import no_target
@@ -31,12 +32,10 @@ from mgce.desk.tables.fit_plan import FitPlan
 
 TARGET = "consensus"  # the column of the consensus, unless --target names it
 LabelColumns = Typed[
-    str | None,
-    typer.Option(help="Columns with the labels of several annotators, separated by commas, instead of --target."),
+    str | None, "Columns with the labels of several annotators, separated by commas, instead of --target."
 ]
 AnnotationFile = Typed[
-    Path | None,
-    typer.Option(help="Table of further labels: of which row, by whom, which; a row is a number or a value of --id."),
+    Path | None, "Table of further labels: of which row, by whom, which; a row is a number or a value of --id."
 ]
 
 

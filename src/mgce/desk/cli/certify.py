@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from rich import box
 from rich.table import Table as Grid
@@ -49,20 +48,17 @@ PARTS = (LABEL, PREDICTED)  # values of --by that are not columns: a certificate
 class Claim:
     """The options on what is bounded, and on what is assumed of wrong labels."""
 
-    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
-    noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
+    noise_rate: Annotated[str, NOISE_RATE] = "0"
+    noise_type: Annotated[str, NOISE_TYPE] = "symmetric"
     transition: Annotated[
-        Path | None,
-        typer.Option(help="A table of the probability of each given class (columns) by right class (rows)."),
+        Path | None, "A table of the probability of each given class (columns) by right class (rows)."
     ] = None
     bounds: Annotated[
         str,
-        typer.Option(
-            help="argmax: on the most probable class. randomized: on a class drawn by the predicted probabilities. "
-            "Both, with a comma between, are wider."
-        ),
+        "argmax: on the most probable class. randomized: on a class drawn by the predicted probabilities. "
+        "Both, with a comma between, are wider.",
     ] = "argmax"
-    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05
+    delta: Annotated[float, "Probability with which the certificate may fail."] = 0.05
 
     def options(self, classes: list[str], form: TextFormat) -> dict[str, Any]:
         """Return the arguments for :func:`mgce.risk.certify` that the options stand for."""
@@ -84,26 +80,17 @@ class Looks:
     """The options on rows whose right labels are looked up."""
 
     checked: Annotated[
-        str | None,
-        typer.Option(help="Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."),
+        str | None, "Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."
     ] = None
     checked_again: Annotated[
-        str | None,
-        typer.Option(help="Files of decisions of a second person, on the first rows of --to-check once more."),
+        str | None, "Files of decisions of a second person, on the first rows of --to-check once more."
     ] = None
-    anytime: Annotated[
-        bool, typer.Option("--anytime", help="With --checked: the bound holds at every look, whenever you stop.")
-    ] = False
-    share: Annotated[
-        bool,
-        typer.Option(
-            "--share", help="With --to-check and --checked: doubtful rows come twice as often; for --bounds argmax."
-        ),
-    ] = False
-    to_check: Annotated[
-        Path | None, typer.Option(help="File for the rows to look up next, for `mgce review`: NAME.suspects.csv.")
-    ] = None
-    width: Annotated[float, typer.Option(help="Wanted width of the bound by the rows of --to-check.")] = 0.05
+    anytime: Annotated[bool, "With --checked: the bound holds at every look, whenever you stop."] = False
+    share: Annotated[bool, "With --to-check and --checked: doubtful rows come twice as often; for --bounds argmax."] = (
+        False
+    )
+    to_check: Annotated[Path | None, "File for the rows to look up next, for `mgce review`: NAME.suspects.csv."] = None
+    width: Annotated[float, "Wanted width of the bound by the rows of --to-check."] = 0.05
 
     @cached_property
     def files(self) -> dict[str, list[Path]]:

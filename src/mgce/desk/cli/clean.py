@@ -41,11 +41,9 @@ REMEDY = "Name the file of suspects that was reviewed, and decisions as the page
 class Goal:
     """The options on how many labels may be wrong in the end."""
 
-    at_most: Annotated[float, typer.Option(help="Largest share of wrong labels in the mended table.")] = 0.05
-    drop_share: Annotated[
-        float, typer.Option(help="Share of the rows to leave out without a look, the most doubtful ones.")
-    ] = 0.0
-    delta: Annotated[float, typer.Option(help="Probability with which more labels may be wrong.")] = 0.05
+    at_most: Annotated[float, "Largest share of wrong labels in the mended table."] = 0.05
+    drop_share: Annotated[float, "Share of the rows to leave out without a look, the most doubtful ones."] = 0.0
+    delta: Annotated[float, "Probability with which more labels may be wrong."] = 0.05
 
 
 @grouped
@@ -54,13 +52,11 @@ def clean(
     suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
     goal: Goal,
     checked: Annotated[
-        str | None, typer.Option(help="Files of decisions that the pages of `mgce review` saved, with commas between.")
+        str | None, "Files of decisions that the pages of `mgce review` saved, with commas between."
     ] = None,
     json_file: Json = None,
     quiet: Quiet = False,
-    out: Annotated[
-        Path | None, typer.Option(help="File for the mended table: .csv, .xlsx or .parquet [NAME.mended.csv].")
-    ] = None,
+    out: Annotated[Path | None, "File for the mended table: .csv, .xlsx or .parquet [NAME.mended.csv]."] = None,
 ) -> None:
     """Say which labels to look up, and write the mended table once few of its labels can be wrong.
 

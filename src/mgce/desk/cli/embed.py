@@ -27,15 +27,9 @@ from mgce.features.feature_files import NPY, PICTURES, SHOWN, check_suffix, read
 class Chosen(Form):
     """The options on which pictures or texts of a table are encoded."""
 
-    column: Annotated[
-        str | None, typer.Option(help="Column of a table: texts, or files of pictures seen from the table's folder.")
-    ] = None
-    id: Annotated[
-        str | None, typer.Option(help="Column that names the rows [of pictures the file, of texts the row's number].")
-    ] = None
-    shard: Annotated[
-        str | None, typer.Option(help="I/N: encode part I of N only, and write it to OUT's name with -I-of-N.")
-    ] = None
+    column: Annotated[str | None, "Column of a table: texts, or files of pictures seen from the table's folder."] = None
+    id: Annotated[str | None, "Column that names the rows [of pictures the file, of texts the row's number]."] = None
+    shard: Annotated[str | None, "I/N: encode part I of N only, and write it to OUT's name with -I-of-N."] = None
 
 
 @dataclass(frozen=True)
@@ -44,16 +38,12 @@ class Network:
 
     encoder: Annotated[
         str | None,
-        typer.Option(
-            help=f"A local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
-            f"a local folder or a name on a hub, from which the library may download it [{BUILT_IN} for pictures, "
-            f"{BUILT_IN_TEXTS} for texts]."
-        ),
+        f"A local folder, or {TIMM}:NAME, {TRANSFORMERS}:NAME or {SENTENCES}:NAME, where NAME is "
+        f"a local folder or a name on a hub, from which the library may download it [{BUILT_IN} for pictures, "
+        f"{BUILT_IN_TEXTS} for texts].",
     ] = None
-    batch: Annotated[int, typer.Option(help="Pictures or texts that go through the network together.")] = 32
-    half: Annotated[
-        bool, typer.Option("--half", help="Write float16, half the size; on a GPU the network computes in float16 too.")
-    ] = False
+    batch: Annotated[int, "Pictures or texts that go through the network together."] = 32
+    half: Annotated[bool, "Write float16, half the size; on a GPU the network computes in float16 too."] = False
     threads: Threads = None
     device: Device = "cpu"
 
@@ -62,7 +52,7 @@ class Network:
 def embed(
     *,
     source: Annotated[Path, typer.Argument(help=f"A folder of pictures; or a table of texts or of files. {TABLE}")],
-    out: Annotated[Path, typer.Option(help="File for the features: .npy, .npz, .parquet or .safetensors.")],
+    out: Annotated[Path, "File for the features: .npy, .npz, .parquet or .safetensors."],
     network: Network,
     form: Chosen,
     quiet: Quiet = False,

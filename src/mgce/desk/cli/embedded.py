@@ -79,16 +79,14 @@ EMBEDDINGS = "Files of features of a table's rows, as `mgce embed` writes them, 
 class NewForm(Form):
     """The options on the format of new rows for a fitted model."""
 
-    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None
+    embeddings: Annotated[str | None, EMBEDDINGS] = None
 
 
 @dataclass(frozen=True)
 class PredictForm(NewForm):
     """The options on the format of rows to predict, which may be pictures."""
 
-    encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures, if it is not {BUILT_IN}.")] = (
-        None
-    )
+    encoder: Annotated[str | None, f"Encoder of a folder of pictures, if it is not {BUILT_IN}."] = None
 
 
 @dataclass(frozen=True)

@@ -40,44 +40,34 @@ class Given:
     """The table, and the column of its labels."""
 
     table: Annotated[Path, typer.Argument(help=f"{TABLE} Or a folder: of pictures, or of parts of Parquet.")]
-    target: Annotated[str | None, typer.Option(help=f"Column with the labels [of a folder of classes: {LABEL}].")] = (
-        None
-    )
+    target: Annotated[str | None, f"Column with the labels [of a folder of classes: {LABEL}]."] = None
 
 
 @dataclass(frozen=True)
 class Settings:
     """The options of which a :class:`FitPlan` is made, except the column of the labels."""
 
-    id: Annotated[str | None, typer.Option(help="Column that names the rows; it is no feature.")] = None
+    id: Annotated[str | None, "Column that names the rows; it is no feature."] = None
     drop: Drop = None
-    groups: Annotated[
-        str | None, typer.Option(help="Column whose equal values mark rows to be held out together, or not at all.")
-    ] = None
-    time: Annotated[str | None, typer.Option(help="Column that orders the rows: the last ones are held out.")] = None
-    holdout: Annotated[float, typer.Option(help="Share of the rows kept for the certificate.")] = 0.25
-    seed: Annotated[int, typer.Option(help="Seed of all random draws: rows held out, folds, models.")] = 0
+    groups: Annotated[str | None, "Column whose equal values mark rows to be held out together, or not at all."] = None
+    time: Annotated[str | None, "Column that orders the rows: the last ones are held out."] = None
+    holdout: Annotated[float, "Share of the rows kept for the certificate."] = 0.25
+    seed: Annotated[int, "Seed of all random draws: rows held out, folds, models."] = 0
     text: Text = None
     category: Category = None
     number: Number = None
-    apart: Annotated[
-        bool,
-        typer.Option("--apart", help="Keep labels that differ in case, blanks, hyphens, width or final points apart."),
-    ] = False
+    apart: Annotated[bool, "Keep labels that differ in case, blanks, hyphens, width or final points apart."] = False
     model: Annotated[
         str,
-        typer.Option(
-            help="auto: a forest and a kernel regression, on labels that both have corrected. forest: decision trees. "
-            "linear: convex, quick."
-        ),
+        "auto: a forest and a kernel regression, on labels that both have corrected. forest: decision trees. "
+        "linear: convex, quick.",
     ] = "auto"
-    noise_rate: Annotated[str, typer.Option(help=NOISE_RATE)] = "0"
-    noise_type: Annotated[str, typer.Option(help=NOISE_TYPE)] = "symmetric"
-    coverage: Annotated[float, typer.Option(help="Share of rows whose prediction set contains the label.")] = 0.9
-    delta: Annotated[float, typer.Option(help="Probability with which the certificate may fail.")] = 0.05
+    noise_rate: Annotated[str, NOISE_RATE] = "0"
+    noise_type: Annotated[str, NOISE_TYPE] = "symmetric"
+    coverage: Annotated[float, "Share of rows whose prediction set contains the label."] = 0.9
+    delta: Annotated[float, "Probability with which the certificate may fail."] = 0.05
     metric: Annotated[
-        str,
-        typer.Option(help="accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."),
+        str, "accuracy; or balanced: the mean accuracy of all labels, so that rare ones count as much."
     ] = "accuracy"
 
     def plan(self, target: str) -> FitPlan:
@@ -102,20 +92,15 @@ class Labels:
 
     label_columns: LabelColumns = None
     annotations: AnnotationFile = None
-    row: Annotated[str | None, typer.Option(help="Column of --annotations that names the row [found].")] = None
-    annotator: Annotated[str | None, typer.Option(help="Column of --annotations that names who labelled [found].")] = (
-        None
-    )
-    label: Annotated[str | None, typer.Option(help="Column of --annotations with the label [found].")] = None
-    embeddings: Annotated[str | None, typer.Option(help=EMBEDDINGS)] = None
+    row: Annotated[str | None, "Column of --annotations that names the row [found]."] = None
+    annotator: Annotated[str | None, "Column of --annotations that names who labelled [found]."] = None
+    label: Annotated[str | None, "Column of --annotations with the label [found]."] = None
+    embeddings: Annotated[str | None, EMBEDDINGS] = None
     target_file: Annotated[
-        Path | None,
-        typer.Option(help="Table of the labels of a folder of pictures, with their paths [the folders are classes]."),
+        Path | None, "Table of the labels of a folder of pictures, with their paths [the folders are classes]."
     ] = None
-    encoder: Annotated[str | None, typer.Option(help=f"Encoder of a folder of pictures [{BUILT_IN}].")] = None
-    checked: Annotated[
-        str | None, typer.Option(help="Files of decisions that a page of `mgce review` saved, separated by commas.")
-    ] = None
+    encoder: Annotated[str | None, f"Encoder of a folder of pictures [{BUILT_IN}]."] = None
+    checked: Annotated[str | None, "Files of decisions that a page of `mgce review` saved, separated by commas."] = None
 
     @property
     def reviewed(self) -> tuple[str, ...]:
@@ -140,14 +125,11 @@ class Large:
     """The options for tables that do not fit the memory."""
 
     memory: Annotated[
-        str | None,
-        typer.Option(
-            help=f"Memory to use, such as 8GB: of Parquet or Arrow, that much at a time [{MEMORY} for a folder]."
-        ),
+        str | None, f"Memory to use, such as 8GB: of Parquet or Arrow, that much at a time [{MEMORY} for a folder]."
     ] = None
-    scheduler: Annotated[
-        str | None, typer.Option(help="Dask scheduler, tcp://...: its workers, each with --memory, read and learn.")
-    ] = None
+    scheduler: Annotated[str | None, "Dask scheduler, tcp://...: its workers, each with --memory, read and learn."] = (
+        None
+    )
 
     def n_chunks(self, table: Path, plan: FitPlan, *, several: bool) -> tuple[Parts | None, int]:
         """Return the table, if it consists of parts, and the number of chunks to divide it into; 1 keeps it whole.
@@ -199,27 +181,20 @@ class Large:
 class Written:
     """The options on what is written and printed."""
 
-    jobs: Annotated[int, typer.Option(help="Trees of a forest grown at once; -1: one on each core.")] = -1
-    suspects: Annotated[int, typer.Option(help="Rows with suspect labels in the report, at most.")] = 50
+    jobs: Annotated[int, "Trees of a forest grown at once; -1: one on each core."] = -1
+    suspects: Annotated[int, "Rows with suspect labels in the report, at most."] = 50
     cleaned: Annotated[
-        Path | None,
-        typer.Option(help="File for the table without the rows whose label looks wrong: .csv, .xlsx or .parquet."),
+        Path | None, "File for the table without the rows whose label looks wrong: .csv, .xlsx or .parquet."
     ] = None
-    mended: Annotated[
-        Path | None, typer.Option(help="File for the table with the decisions of --checked: .csv, .xlsx or .parquet.")
-    ] = None
+    mended: Annotated[Path | None, "File for the table with the decisions of --checked: .csv, .xlsx or .parquet."] = (
+        None
+    )
     formulas: Annotated[
-        bool,
-        typer.Option(
-            "--formulas",
-            help="Write cells of --cleaned and --mended as they are, even if a spreadsheet would run them.",
-        ),
+        bool, "Write cells of --cleaned and --mended as they are, even if a spreadsheet would run them."
     ] = False
     json_file: Json = None
     quiet: Quiet = False
-    out: Annotated[
-        Path | None, typer.Option(help="File for the model, with the report beside it [TABLE's name with .mgce].")
-    ] = None
+    out: Annotated[Path | None, "File for the model, with the report beside it [TABLE's name with .mgce]."] = None
 
     def check(self, reviewed: tuple[str, ...]) -> None:
         """Check the options before anything is fitted, given the files of decisions.

@@ -43,17 +43,14 @@ class Given:
 
     model: Annotated[Path, typer.Argument(help="A file that `mgce fit` has written, or a table with predictions.")]
     table: Annotated[Path | None, typer.Argument(help=f"For a model: labelled rows not used before. {TABLE}")] = None
-    target: Annotated[str | None, typer.Option(help="Column with the labels [that of mgce fit].")] = None
+    target: Annotated[str | None, "Column with the labels [that of mgce fit]."] = None
     prediction: Annotated[
-        str | None, typer.Option(help="Column with the predicted classes [probabilities in h_CLASS, or prediction].")
+        str | None, "Column with the predicted classes [probabilities in h_CLASS, or prediction]."
     ] = None
     by: Annotated[
-        str | None,
-        typer.Option(help="Also certify each part of the rows by: label, prediction, or the values of a column."),
+        str | None, "Also certify each part of the rows by: label, prediction, or the values of a column."
     ] = None
-    groups: Annotated[
-        str | None, typer.Option(help="Column of group names: rows of one group depend on one another.")
-    ] = None
+    groups: Annotated[str | None, "Column of group names: rows of one group depend on one another."] = None
 
     @property
     def rows_file(self) -> Path:

@@ -32,24 +32,13 @@ class Result:
 
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="File for the result: .csv, .xlsx or .parquet [NAME-predictions, as TABLE is]; for a folder of parts, "
-            "a new folder."
-        ),
+        "File for the result: .csv, .xlsx or .parquet [NAME-predictions, as TABLE is]; for a folder of parts, "
+        "a new folder.",
     ] = None
-    keep_columns: Annotated[
-        bool, typer.Option("--keep-columns", help="Write the columns of the table too, before the predictions.")
-    ] = False
-    probabilities: Annotated[bool, typer.Option("--probabilities", help="Add the probabilities of every class.")] = (
-        False
-    )
-    sets: Annotated[
-        bool, typer.Option("--sets", help="Add a set of classes that contains the label with the coverage of mgce fit.")
-    ] = False
-    formulas: Annotated[
-        bool,
-        typer.Option("--formulas", help="Write names and labels as they are, even if a spreadsheet would run them."),
-    ] = False
+    keep_columns: Annotated[bool, "Write the columns of the table too, before the predictions."] = False
+    probabilities: Annotated[bool, "Add the probabilities of every class."] = False
+    sets: Annotated[bool, "Add a set of classes that contains the label with the coverage of mgce fit."] = False
+    formulas: Annotated[bool, "Write names and labels as they are, even if a spreadsheet would run them."] = False
 
 
 @grouped

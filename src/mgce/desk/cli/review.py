@@ -38,15 +38,13 @@ class Asked:
     """The options on the rows of the page, and on what it shows of them."""
 
     most: Annotated[int, typer.Option("--suspects", help="Suspects to show, at most.")] = 5000
-    random: Annotated[int, typer.Option(help="Rows drawn at random from all rows, to mix in.")] = 100
+    random: Annotated[int, "Rows drawn at random from all rows, to mix in."] = 100
     image: Annotated[
         str | None,
-        typer.Option(
-            help="Column with image files, relative to the folder of the file of suspects [the column "
-            f"{PICTURE} of small pictures, which mgce fit writes for a folder]."
-        ),
+        "Column with image files, relative to the folder of the file of suspects [the column "
+        f"{PICTURE} of small pictures, which mgce fit writes for a folder].",
     ] = None
-    text: Annotated[str | None, typer.Option(help="Column whose text is shown large.")] = None
+    text: Annotated[str | None, "Column whose text is shown large."] = None
 
 
 @grouped
@@ -55,7 +53,7 @@ def review(
     suspects: Annotated[Path, typer.Argument(help="A file of suspects that `mgce fit` has written.")],
     asked: Asked,
     quiet: Quiet = False,
-    out: Annotated[Path | None, typer.Option(help="File for the page [NAME.review.html].")] = None,
+    out: Annotated[Path | None, "File for the page [NAME.review.html]."] = None,
 ) -> None:
     """Write an HTML page on which you review suspect labels with the keyboard.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_origin, get_type_hints
 
 import typer
 
@@ -30,30 +30,22 @@ TABLE = (
 class Form(TextFormat):
     """The options on the format of a file with a table."""
 
-    sep: Annotated[
-        str | None, typer.Option(help=r"Character between two values, \t for tab [found in the first 1,000 lines].")
-    ] = None
-    decimal: Annotated[str, typer.Option(help="Decimal separator of numbers.")] = "."
-    encoding: Annotated[str, typer.Option(help="Character encoding of a text file, such as cp1252.")] = "utf-8"
-    sheet: Annotated[
-        str | None, typer.Option(help="Sheet of an Excel file [found: the first with the wanted columns].")
-    ] = None
-    header: Annotated[
-        int | None, typer.Option(help="Row with the names of the columns, from 1 [found: the first row below titles].")
-    ] = None
+    sep: Annotated[str | None, r"Character between two values, \t for tab [found in the first 1,000 lines]."] = None
+    decimal: Annotated[str, "Decimal separator of numbers."] = "."
+    encoding: Annotated[str, "Character encoding of a text file, such as cp1252."] = "utf-8"
+    sheet: Annotated[str | None, "Sheet of an Excel file [found: the first with the wanted columns]."] = None
+    header: Annotated[int | None, "Row with the names of the columns, from 1 [found: the first row below titles]."] = (
+        None
+    )
 
 
-Drop = Annotated[str | None, typer.Option(help="Columns that are no features, separated by commas.")]
+Drop = Annotated[str | None, "Columns that are no features, separated by commas."]
 
 
-Text = Annotated[list[str] | None, typer.Option(help="Column of text, if it is not recognised as text. Repeatable.")]
-Category = Annotated[
-    list[str] | None, typer.Option(help="Column of categories that is recognised as something else. Repeatable.")
-]
+Text = Annotated[list[str] | None, "Column of text, if it is not recognised as text. Repeatable."]
+Category = Annotated[list[str] | None, "Column of categories that is recognised as something else. Repeatable."]
 
-Number = Annotated[
-    list[str] | None, typer.Option(help="Column of numbers that is left out or recognised otherwise. Repeatable.")
-]
+Number = Annotated[list[str] | None, "Column of numbers that is left out or recognised otherwise. Repeatable."]
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
@@ -103,7 +95,8 @@ Result = TypeVar("Result")
 def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
     """Return a command with a parameter for each field of the dataclasses that are its parameters' types.
 
-    Typer makes an option of each. All parameters are given by keyword.
+    Typer makes an option of each. A text beside its type is the help of the option. All parameters are given by
+    keyword.
 
     Example:
         >>> from dataclasses import dataclass
@@ -162,5 +155,9 @@ def typed(options: Any) -> list[str]:
 
 
 def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
+    """Return a parameter by keyword. An option of true or false has no opposite."""
+    if get_origin(annotation) is Annotated and isinstance(help := annotation.__metadata__[0], str):
+        flag = [f"--{name.replace('_', '-')}"] if annotation.__origin__ is bool else []
+        annotation = Annotated[annotation.__origin__, typer.Option(*flag, help=help)]
     given = inspect.Parameter.empty if default is MISSING else default
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=given, annotation=annotation)
