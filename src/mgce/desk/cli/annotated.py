@@ -14,7 +14,7 @@ from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
 from mgce.desk.cli.first import no_target
-from mgce.desk.cli.shared_options import parse_names
+from mgce.desk.cli.shared_options import parse_names, refuse
 from mgce.desk.files.layout import Names
 from mgce.desk.files.table_files import read_accounted
 from mgce.desk.files.text_tables import TextFormat
@@ -68,19 +68,15 @@ class SeveralLabels:
         Raises:
             ValueError: if options contradict each other.
         """
-        for role, name in named.items():
-            if name is not None and file is None:
-                raise ValueError(expected(role, "given with a file of annotations", name))
+        if file is None:
+            refuse("given with a file of annotations", **named)
         if columns is None and file is None:
             return None
-        option = "annotations" if columns is None else "label_columns"
-        if columns is not None and file is not None:
-            raise ValueError(expected("annotations", "left out with label columns", str(file)))
+        if columns is not None:
+            refuse("left out with label columns", annotations=file)
         if is_folder:
-            raise ValueError(expected(option, "left out for a folder of pictures", str(columns or file)))
-        for name, value in left_out.items():
-            if value is not None:
-                raise ValueError(expected(name, "left out with several labels a row", str(value)))
+            refuse("left out for a folder of pictures", label_columns=columns, annotations=file)
+        refuse("left out with several labels a row", **left_out)
         known = {role: name for role, name in named.items() if name is not None}
         return cls(() if columns is None else parse_names(columns), file, known)
 

@@ -15,7 +15,7 @@ from mgce._validation import check_device
 from mgce.desk.cli.embedded import embed_with_progress, files_of, files_of_encoder, loaded_encoder
 from mgce.desk.cli.main import STARTED
 from mgce.desk.cli.outputs import Quiet, check_outputs
-from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, grouped, use_threads
+from mgce.desk.cli.shared_options import TABLE, Device, Form, Threads, grouped, refuse, use_threads
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.encoders.embedding import Inputs, unread_pictures
 from mgce.desk.encoders.libraries import BUILT_IN, BUILT_IN_TEXTS, SENTENCES, TIMM, TRANSFORMERS, check_kind
@@ -95,9 +95,7 @@ def embed(
 def _inputs(source: Path, form: Chosen) -> Inputs:
     """Return what is to be encoded: the pictures of a folder, or a column of a table."""
     if source.is_dir():
-        for option, name in (("column", form.column), ("id", form.id)):
-            if name is not None:
-                raise ValueError(expected(option, "left out for a folder of pictures", name))
+        refuse("left out for a folder of pictures", column=form.column, id=form.id)
         return Inputs.of_folder(source)
     if form.column is None:
         raise ValueError(expected("column", "a column of the table, with texts or files of pictures", form.column))

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mgce._messages import expected
 from mgce.desk.cli.main import exit_code
-from mgce.desk.cli.shared_options import Form, parse_names
+from mgce.desk.cli.shared_options import Form, parse_names, refuse
 from mgce.desk.cli.terminal import steps_shown
 from mgce.desk.columns.embeddings import COLUMN, as_table, beside, read_all
 from mgce.desk.encoders.embedding import Encoder, Inputs, embed, pictures_in, unread_pictures
@@ -243,9 +243,7 @@ def read_new(
     width, id = fitted.columns.width, fitted.columns.id
     embeddings, encoder = form.embeddings, form.encoder if isinstance(form, PredictForm) else None
     if not width:
-        for option, given in (("embeddings", embeddings), ("encoder", encoder)):
-            if given is not None:
-                raise ValueError(expected(option, "given with a model of embeddings", given))
+        refuse("given with a model of embeddings", embeddings=embeddings, encoder=encoder)
     if width and table.is_dir() and not is_parts(table):
         with TemporaryDirectory() as folder:
             inputs = Inputs.of_folder(table)

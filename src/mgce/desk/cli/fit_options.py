@@ -23,6 +23,8 @@ from mgce.desk.cli.shared_options import (
     columns_of,
     parse_names,
     parse_rate,
+    refuse,
+    typed,
 )
 from mgce.desk.encoders.libraries import BUILT_IN
 from mgce.desk.files.parts import Parts, is_parts
@@ -113,11 +115,10 @@ class Labels:
         Raises:
             ValueError: if they were not.
         """
-        of_folders = {"target_file": self.target_file, "encoder": self.encoder}
-        for option, value in ({"embeddings": self.embeddings} if is_folder else of_folders).items():
-            if value is not None:
-                what = "left out for a folder of pictures" if is_folder else "given with a folder of pictures"
-                raise ValueError(expected(option, what, str(value)))
+        if is_folder:
+            refuse("left out for a folder of pictures", embeddings=self.embeddings)
+        else:
+            refuse("given with a folder of pictures", target_file=self.target_file, encoder=self.encoder)
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,9 @@ class Large:
         Raises:
             ValueError: if the table cannot be divided, and has to be.
         """
-        given = next(((name, value) for name, value in vars(self).items() if value is not None), None)
-        if several and given is not None:
-            raise ValueError(expected(given[0], "left out with several labels a row", given[1]))
-        if several or (not is_parts(table) and given is None):
+        if several:
+            refuse("left out with several labels a row", **vars(self))
+        if several or (not is_parts(table) and not typed(self)):
             return None, 1
         memory, parts = parse_memory(self.memory or MEMORY), Parts.of(table)
         n = n_chunks(parts, plan, memory)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mgce._messages import expected
 from mgce.desk.cli.embedded import NewForm, Source, read_new
-from mgce.desk.cli.shared_options import TABLE
+from mgce.desk.cli.shared_options import TABLE, refuse
 from mgce.desk.cli.terminal import Terminal
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import unlike_their_column
@@ -111,8 +111,7 @@ def given_predictions(given: Given, form: TextFormat) -> LabelledRows:
         given: the file and the columns; the predicted classes are in that of `mgce predict` if it names no other.
         form: of a text file.
     """
-    if given.table is not None:
-        raise ValueError(expected("table", "left out where the first file is a table of predictions", str(given.table)))
+    refuse("left out where the first file is a table of predictions", table=given.table)
     if given.target is None:
         raise ValueError(expected("target", "the column with the labels of the predictions", "none"))
     text = [given.target, given.prediction or PREDICTION, *given.named]

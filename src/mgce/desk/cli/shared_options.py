@@ -72,6 +72,17 @@ def parse_rate(text: str) -> float:
         raise ValueError(expected("noise_rate", "a number", text) + question) from None
 
 
+def refuse(what: str, **given: object) -> None:
+    """Raise an error for the first of some options that has a value; `what` says when they have to be left out.
+
+    Raises:
+        ValueError: if there is one.
+    """
+    for option, value in given.items():
+        if value is not None:
+            raise ValueError(expected(option, what, str(value)))
+
+
 Threads = Annotated[int | None, typer.Option(help="Threads of the network [all cores].")]
 Device = Annotated[str, typer.Option(help="Where the network runs, such as cpu or cuda.")]
 

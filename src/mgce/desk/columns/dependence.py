@@ -16,19 +16,37 @@ from mgce.desk.columns.copies import FEW_VALUES, copies, numbered
 from mgce.desk.columns.kinds import AS_WRITTEN, DATE, NUMBER
 from mgce.desk.columns.texts import UNIQUE
 
-MANY_ROWS = 50  # in fewer rows, all of the following signs occur by chance
-STEPS = 20  # numbers are nearly equal if they agree after rounding to 1 / STEPS of a standard deviation
-NEARLY_EQUAL = 0.01  # least share of nearly equal rows that is worth a note
-IN_ORDER = 0.95  # least rank correlation of a column with the row number for the table to count as sorted by it
-# Standard deviations, about, by which a number of different rows exceeds what draws allow. It is at most 2.0 in 600
-# tables of independent draws, of 20 kinds, and 6 or more where 80 answers to three questions are each repeated.
-MULTIPLIED = 4.0
-# Rows are alike if they differ at most half as much as random ones: half the mean squared difference of numbers, half
-# the share of different categories. Independent rows come near 1.
-ALIKE = 0.5
-MOST_COLUMNS = 50  # in wider tables no column is looked at as groups: each is compared with all others
 NO_BOUND = "With --time or --groups, a review gives no bound on errors."
 TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|week|year)([^a-z].*)?"
+
+
+@dataclass(frozen=True)
+class Signs:
+    """From where on rows look dependent.
+
+    Attributes:
+        rows: in fewer rows, all signs occur by chance.
+        steps: numbers are nearly equal if they agree after rounding to one of so many steps of a standard deviation.
+        nearly_equal: least share of nearly equal rows that is worth a note.
+        in_order: least rank correlation of a column with the row number for the table to count as sorted by it.
+        multiplied: standard deviations, about, by which a number of different rows exceeds what draws allow. It is at
+            most 2.0 in 600 tables of independent draws, of 20 kinds, and 6 or more where 80 answers to three questions
+            are each repeated.
+        alike: rows are alike if they differ at most half as much as random ones: half the mean squared difference of
+            numbers, half the share of different categories. Independent rows come near 1.
+        columns: in wider tables no column is looked at as groups, since each is compared with all others.
+    """
+
+    rows: int = 50
+    steps: int = 20
+    nearly_equal: float = 0.01
+    in_order: float = 0.95
+    multiplied: float = 4.0
+    alike: float = 0.5
+    columns: int = 50
+
+
+SIGNS = Signs()
 
 
 @dataclass(frozen=True)
@@ -50,12 +68,14 @@ def dependence(
     - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
       rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      `IN_ORDER` with the row number. Without such a column, rows are sorted in time if neighbouring rows with the same
+      0.95 with the row number. Without such a column, rows are sorted in time if neighbouring rows with the same
       label are alike in half of the columns of numbers. This test needs two or more such columns.
     - A column of categories or whole numbers looks like groups if two conditions hold. First, it has more different
       values than the square root of the number of rows, each in two rows or more on average. Second, rows with the same
-      value are alike in half of the other columns; two or more are needed. Tables of more than `MOST_COLUMNS` columns
-      are not searched for groups.
+      value are alike in half of the other columns; two or more are needed. Tables of more than 50 columns are not
+      searched for groups.
+
+    The numbers are those of :class:`Signs`.
 
     Args:
         selected: features, as :meth:`~mgce.desk.columns.kinds.Columns.select` returns them, in the order of the file.
@@ -64,7 +84,7 @@ def dependence(
         n_copies: number of rows that are copies of others.
         in_use: whether rows are already held out by groups or by time; then only nearly equal rows are looked for.
     """
-    if len(selected) < MANY_ROWS:
+    if len(selected) < SIGNS.rows:
         return []
     with np.errstate(over="ignore", invalid="ignore"):  # squares of numbers beyond 1e154: such columns show no sign
         found = [*_nearly_equal(selected, kinds, labels, n_copies), *_multiplied(selected, labels, n_copies)]
@@ -85,7 +105,7 @@ def _nearly_equal(
             return
         same = copies(left, labels)
         n = len(same) - (int(same.max()) + 1) - n_copies
-        if n >= NEARLY_EQUAL * len(selected):
+        if n >= SIGNS.nearly_equal * len(selected):
             features = f"features but {', '.join(f'`{name}`' for name in but)}" if but else "features"
             yield Dependence(
                 f"{n:,} rows nearly equal another one",
@@ -114,7 +134,7 @@ def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -
         times = np.arange(2, len(counts) - 1)
         before, here, after = np.maximum(counts[times - 1], 1), counts[times], np.maximum(counts[times + 1], 1)
         excess = (here - np.sqrt((times + 1) / times * before * after)) / np.sqrt(here + before + after)
-        if times.size and excess.max() > MULTIPLIED:
+        if times.size and excess.max() > SIGNS.multiplied:
             worst = int(excess.argmax())
             yield Dependence(
                 "rows are repeated as draws are not",
@@ -135,13 +155,13 @@ def _names_rows(column: pd.Series[Any], kind: str) -> bool:
 
 def _rounded(column: pd.Series[Any]) -> pd.Series[Any]:
     """Round the numbers of a column to multiples of a twentieth of their standard deviation."""
-    step = float(column.std()) / STEPS
+    step = float(column.std()) / SIGNS.steps
     return (column / step).round() if 0 < step < np.inf and column.nunique() > FEW_VALUES else column
 
 
 def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any]) -> Iterator[Dependence]:
     numbers = [name for name, kind in kinds.items() if kind not in AS_WRITTEN]
-    ordered = [name for name in numbers if _order(selected[name]) >= IN_ORDER]
+    ordered = [name for name in numbers if _order(selected[name]) >= SIGNS.in_order]
     times = [name for name in ordered if kinds[name] == DATE or re.fullmatch(TIME_NAME, name)]
     for name in times:
         yield Dependence(
@@ -153,8 +173,8 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
         return
     target = numbered(labels)
     pairs = np.flatnonzero(target[1:] == target[:-1])
-    alike = [name for name in numbers if _differ(selected[name].to_numpy(dtype=float), target, pairs) <= ALIKE]
-    if len(pairs) >= MANY_ROWS and 2 * len(alike) >= len(numbers):
+    alike = [name for name in numbers if _differ(selected[name].to_numpy(dtype=float), target, pairs) <= SIGNS.alike]
+    if len(pairs) >= SIGNS.rows and 2 * len(alike) >= len(numbers):
         yield Dependence(
             "neighbouring rows of the file are alike",
             f"Neighbouring rows of the file are alike in {len(alike)} of {len(numbers)} columns of numbers, such as "
@@ -167,7 +187,7 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
 def _order(column: pd.Series[Any]) -> float:
     """Return the absolute rank correlation of a column with the number of the row."""
     ranks = column.rank()
-    if ranks.nunique() < MANY_ROWS // 5:
+    if ranks.nunique() < SIGNS.rows // 5:
         return 0.0
     return abs(float(ranks.corr(pd.Series(np.arange(len(column)), index=column.index))))
 
@@ -186,7 +206,7 @@ def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int
 
 def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Dependence]:
     n = len(selected)
-    if len(kinds) > MOST_COLUMNS:
+    if len(kinds) > SIGNS.columns:
         return
     for name, kind in kinds.items():
         column = selected[name]
@@ -197,7 +217,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
             continue
         others = [other for other in kinds if other != name and selected[other].nunique() > 1]
         group = numbered(column)
-        alike = [other for other in others if _differ_within(selected[other], kinds[other], group) <= ALIKE]
+        alike = [other for other in others if _differ_within(selected[other], kinds[other], group) <= SIGNS.alike]
         if len(others) >= 2 and 2 * len(alike) >= len(others):
             yield Dependence(
                 f"column `{name}` looks like groups",

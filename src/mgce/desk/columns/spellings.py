@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mgce._messages import NAMED, listed
@@ -14,11 +15,6 @@ from mgce._messages import NAMED, listed
 if TYPE_CHECKING:
     import pandas as pd
 
-# A class of at most this share of the rows of another, spelt nearly the same, may be a typing error. A class as large
-# as others is hardly one.
-RARE = 0.1
-SHORTEST = 5  # letters of a class that may be misspelt: shorter words, such as cat and car, differ in one letter
-ALIKE = 0.85  # similarity by `difflib` of two words that differ in a letter or two of ten
 # Blanks, hyphens and the like between two letters. Two single letters stay apart, since A-B may be a range and AB a
 # name of its own.
 LETTER = r"[^\W\d_]"
@@ -111,6 +107,24 @@ def near(
             yield f"Is {_shown(label)} ({rows}) the {noun} {of}? {how}"
 
 
+@dataclass(frozen=True)
+class Misspelt:
+    """From where on a class may be a typing error of another one.
+
+    Attributes:
+        share: it has at most this share of the rows of the other: a class as large as others is hardly a typing error.
+        letters: it has at least so many: shorter words, such as cat and car, differ in one letter.
+        similarity: by `difflib`, of two words that differ in a letter or two of ten.
+    """
+
+    share: float = 0.1
+    letters: int = 5
+    similarity: float = 0.85
+
+
+MISSPELT = Misspelt()
+
+
 def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
     """Yield pairs: a rare class, and the frequent class that is spelt nearly like it.
 
@@ -118,12 +132,12 @@ def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
         counts: the number of rows of each class.
     """
     most = max(counts.values(), default=0)
-    often = [label for label, n in counts.items() if len(label) >= SHORTEST]
+    often = [label for label, n in counts.items() if len(label) >= MISSPELT.letters]
     for label, n in counts.items():
-        if n > RARE * most or len(label) < SHORTEST:
+        if n > MISSPELT.share * most or len(label) < MISSPELT.letters:
             continue
-        others = [one for one in often if counts[one] * RARE >= n and _digits(one) == _digits(label)]
-        for other in difflib.get_close_matches(label, others, n=1, cutoff=ALIKE):
+        others = [one for one in often if counts[one] * MISSPELT.share >= n and _digits(one) == _digits(label)]
+        for other in difflib.get_close_matches(label, others, n=1, cutoff=MISSPELT.similarity):
             yield label, other
 
 
