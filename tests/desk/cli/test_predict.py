@@ -1,6 +1,7 @@
 import json
 import shutil
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from mgce import certify
 from mgce._machine import build
-from mgce.desk.cli.predict import _on_unsure
+from mgce.desk.cli.predict import _summary
 from mgce.desk.tables.model import TableModel
 from mgce.estimators import MGCEClassifier, load, save
 
@@ -76,7 +77,8 @@ def test_the_last_line_says_what_the_columns_are_and_how_many_rows_are_unsure(mg
     n = int((p.max(1) < 0.5).sum())
     assert json.loads((tmp_path / "p.json").read_text())["unsure"] == n
     assert ("p is below 0.5" in words) == (n > 0)
-    assert _on_unsure("q", 1) == " In 1 row, q is below 0.5 for every class." and _on_unsure("p", 0) == ""
+    assert _summary({"a": 2}, Path("p.csv"), "q", 1).endswith(" In 1 row, q is below 0.5 for every class.")
+    assert "below 0.5" not in _summary({"a": 2}, Path("p.csv"), "p", 0)
 
 
 def test_of_a_model_that_corrects_labels_q_is_the_one_probability(mgce, people, fresh, tmp_path):

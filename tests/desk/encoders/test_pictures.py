@@ -1,11 +1,15 @@
 """Pictures before a network."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from PIL import Image
 
-from mgce.desk.encoders.pictures import CentralSquare, on_unread
+from mgce.desk.encoders.embedding import Inputs, unread_pictures
+from mgce.desk.encoders.pictures import CentralSquare
 from mgce.desk.files.images import ImageFiles
+from mgce.features.feature_files import PICTURES
 
 
 def test_a_picture_is_turned_as_its_camera_says(tmp_path):
@@ -47,6 +51,8 @@ def test_a_picture_of_sixteen_bits_has_the_levels_of_eight(tmp_path):
 
 
 def test_pictures_that_cannot_be_read_are_counted():
-    assert on_unread([], 5) == ([], [])
-    assert on_unread(["a"], 5) == (["a"], ["1 of the 5 pictures could not be read and was left out: a."])
-    assert on_unread(["a", "b"], 5)[1] == ["2 of the 5 pictures could not be read and were left out: a, b."]
+    inputs = Inputs(PICTURES, tuple(map(Path, "abcde")), tuple("abcde"))
+    assert unread_pictures(inputs, "abcde") == unread_pictures(inputs, None) == ([], [])
+    said = "of the 5 pictures could not be read and"
+    assert unread_pictures(inputs, "bcde") == (["a"], [f"1 {said} was left out: a."])
+    assert unread_pictures(inputs, "cde") == (["a", "b"], [f"2 {said} were left out: a, b."])

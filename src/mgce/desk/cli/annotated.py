@@ -100,13 +100,3 @@ def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool
     if target is None and several is None and not by_folder:
         raise no_target()
     return target or (FOLDER if several is None else TARGET)
-
-
-def with_consensus(
-    several: SeveralLabels | None, source: Source, plan: FitPlan, form: TextFormat, jobs: int
-) -> tuple[Source, FitPlan, Annotated | None]:
-    """Return table and settings with the consensus of several labels a row as the target, if there are several."""
-    if several is None:
-        return source, plan, None
-    labelled = several.read(source, plan, form, jobs)
-    return replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes]), labelled.plan, labelled

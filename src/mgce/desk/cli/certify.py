@@ -20,9 +20,10 @@ from mgce._messages import expected
 from mgce._rounding import confidence_text, percent_up, share_text
 from mgce._text import printable
 from mgce.desk.cli.embedded import NewForm, files_of, files_of_features
-from mgce.desk.cli.labelled_rows import Given, column_of
+from mgce.desk.cli.labelled_rows import Given
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, terminal, write_json
 from mgce.desk.cli.shared_options import NOISE_RATE, NOISE_TYPE, grouped, parse_names, parse_rate
+from mgce.desk.files.table_files import require_column
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.review.bounds import MORE, without_label
 from mgce.desk.review.decision_file import ON_LOOKS, read_decisions
@@ -63,10 +64,7 @@ class Claim:
     def options(self, classes: list[str], form: TextFormat) -> dict[str, Any]:
         """Return the arguments for :func:`mgce.risk.certify` that the options stand for."""
         rate = parse_rate(self.noise_rate)
-        options: dict[str, Any] = {
-            "delta": self.delta,
-            "bounds": parse_names(self.bounds),
-        }
+        options: dict[str, Any] = {"delta": self.delta, "bounds": parse_names(self.bounds)}
         if rate != 0 or self.noise_type != "symmetric":
             options |= {"noise_rate": rate, "noise_type": self.noise_type}
         if self.transition is not None:
@@ -149,8 +147,10 @@ def certify(
         plan, commands = _rows_to_check(rows.frame, predictions, looks, claim.delta)
     elif certificate.rows_error is not None:
         plan = _after_more_looks(predictions, options, certificate)
-    source = {"model": given.model.name, "table": given.rows_file.name}
-    write_json(json_file, {**source, **certificate.to_dict(), **_parts_document(parts, given.by), "notes": notes})
+    document = {"model": given.model.name, "table": given.rows_file.name, **certificate.to_dict()}
+    if parts:
+        document |= {"by": given.by, "parts": {name: part.to_dict() for name, part in parts.items()}}
+    write_json(json_file, {**document, "notes": notes})
     console = terminal(json_file, quiet)
     console.print(f"{_counted(predictions, options.get('checked'))} {certificate}")
     if parts:
@@ -239,13 +239,9 @@ def _certify_parts(
     if own is not None:
         parts = certify_each(predictions.target, predictions.probs, own, **options)
         return {predictions.classes[place]: part for place, part in parts.items()}
-    column = column_of(frame, by, "by")
+    column = require_column(frame, by, "by")
     names = np.array([str(name) if present else NO_VALUE for name, present in zip(column, column.notna(), strict=True)])
     return certify_each(predictions.target, predictions.probs, names, **options)
-
-
-def _parts_document(parts: dict[str, RiskCertificate], by: str | None) -> dict[str, Any]:
-    return {"by": by, "parts": {name: part.to_dict() for name, part in parts.items()}} if parts else {}
 
 
 def _grid(parts: dict[str, RiskCertificate], by: str, delta: float) -> Grid:

@@ -19,6 +19,7 @@ from mgce._rounding import confidence_text, percent_up
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
 from mgce.desk.cli.shared_options import grouped, parse_names, typed
+from mgce.desk.files.layout import counted
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.desk.review.decision_file import (
@@ -68,31 +69,25 @@ def clean(
     table = out or suspects.parent / f"{name}.mended.csv"
     check_table("out", table)
     paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
-    written = {"json": json_file, "out": table}
-    check_outputs(written, [suspects, *paths])
     read = read_suspects(suspects)
     decided = _decided(read_decisions(*paths)[0], read) if paths else {}
     # Each call asks for a page of its own, so that no decisions are overwritten.
     page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
     asked = suspects.parent / f"{page}{ENDING}.csv"
-    check_outputs({"suspects": asked, **written}, [suspects, *paths])
+    check_outputs({"suspects": asked, "json": json_file, "out": table}, [suspects, *paths])
     review = _Review.of(read, decided)
     result = review.cleaned(goal)
     labels = review.mended(result)
-    skipped = review.n_skipped(labels)
+    # Rows that were skipped are in the mended table, but the bound leaves them out.
+    skipped = sum(not one.is_settled for row, one in review.decided.items() if row in labels)
     wanted = {review.rows[row].key for row in np.flatnonzero(result.to_check).tolist()}
     bounded = len(labels) - skipped
     share = result.wrong_left / max(1, bounded) if result.is_done else None
-    document = {
-        "to_check": len(wanted),
-        "checked": len(review.found),
-        "kept": None if result.kept is None else int(result.kept.sum()),
-        "dropped": len(read) - len(labels),
-        "skipped": skipped,
-        "delta": goal.delta,
-        "rows": len(labels) if result.is_done else None,
-        "wrong_at_most": share,
-    }
+    dropped, n_checked = len(read) - len(labels), len(review.found)
+    kept = None if result.kept is None else int(result.kept.sum())
+    counts = {"to_check": len(wanted), "checked": n_checked, "kept": kept, "dropped": dropped, "skipped": skipped}
+    rows = len(labels) if result.is_done else None
+    document = {**counts, "delta": goal.delta, "rows": rows, "wrong_at_most": share}
     if share is None:
         write_files(asked.parent, {asked.name: some_suspects(suspects, wanted)})
         command = _again(suspects, goal, out, [*paths, asked.parent / saved_as(page, 0)])
@@ -101,11 +96,12 @@ def clean(
     else:
         write_files(table.parent, {table.name: _table(review.rows, labels, table)})
         commands = []
+        stay = f" {_rows(skipped)} skipped: the given label stays, and is not among those bounded." if skipped else ""
         said = (
             f"With confidence {confidence_text(1 - goal.delta)}, at most {result.wrong_left:,} of {bounded:,} labels "
-            f"({_most(share, goal.at_most)}) in {table} are wrong. {len(review.found):,} labels were looked up. "
-            f"{_rows(len(read) - len(labels))} dropped and left out.{_on_skipped(skipped)} This assumes that the "
-            "decisions are right, and that the file of suspects was made before them."
+            f"({_most(share, goal.at_most)}) in {table} are wrong. {n_checked:,} labels were looked up. "
+            f"{_rows(dropped)} dropped and left out.{stay} This assumes that the decisions are right, and that the "
+            "file of suspects was made before them."
         )
         if table.suffix.lower() == ".xlsx":
             said += f" {table} is made from the file of suspects: it has no sheets, formats or formulas of yours."
@@ -142,11 +138,8 @@ class _Review:
     @property
     def found(self) -> dict[int, bool]:
         """Whether the proposed label of each looked-up row is wrong, by row; rows of earlier reviews are left out."""
-        return {
-            row: self.rows[row].proposal[0] != one.label
-            for row, one in self.decided.items()
-            if not self.rows[row].is_checked
-        }
+        new = {row: one for row, one in self.decided.items() if not self.rows[row].is_checked}
+        return {row: self.rows[row].proposal[0] != one.label for row, one in new.items()}
 
     def cleaned(self, goal: Goal) -> Cleaning:
         """Decide which labels to look up next, or bound how many are wrong."""
@@ -177,10 +170,6 @@ class _Review:
                 labels[row] = label
         return labels
 
-    def n_skipped(self, labels: Mapping[int, str]) -> int:
-        """Return how many rows of the mended table were skipped, which the bound leaves out."""
-        return sum(not one.is_settled for row, one in self.decided.items() if row in labels)
-
 
 def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str, Decision]:
     """Return decisions by the key of their row.
@@ -209,12 +198,7 @@ def _most(share: float, at_most: float) -> str:
 
 def _rows(n: int) -> str:
     """Return a number of rows with its verb."""
-    return f"{n:,} row{'' if n == 1 else 's'} {'was' if n == 1 else 'were'}"
-
-
-def _on_skipped(n: int) -> str:
-    """Say, if there are any, how many rows were skipped."""
-    return f" {_rows(n)} skipped: the given label stays, and is not among those bounded." if n else ""
+    return f"{counted(n, 'row')} {'was' if n == 1 else 'were'}"
 
 
 def doubts(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

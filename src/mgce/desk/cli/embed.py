@@ -82,8 +82,7 @@ def embed(
     console = Terminal(quiet=quiet)
     loaded = loaded_encoder(encoder, inputs.kind, device=network.device, half=network.half)
     made = embed_with_progress(console, loaded, inputs, out, batch=network.batch, half=network.half)
-    names = read_features(out).names
-    lost, notes = unread_pictures(inputs, inputs.names if names is None else names.tolist())
+    lost, notes = unread_pictures(inputs, read_features(out).names)
     console.print_notes([*inputs.notes, *notes])
     took = f"Took {monotonic() - STARTED:.0f} s." if made else "They were there already."
     console.print(

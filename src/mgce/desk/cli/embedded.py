@@ -214,7 +214,7 @@ def encoded(console: Console, inputs: Inputs, encoder: str, out: Path) -> tuple[
     """
     embed_with_progress(console, loaded_encoder(encoder, inputs.kind), inputs, out)
     features = read_features(out)
-    lost, notes = unread_pictures(inputs, features.names.tolist() if features.names is not None else inputs.names)
+    lost, notes = unread_pictures(inputs, features.names)
     return features, lost, [*inputs.notes, *notes]
 
 

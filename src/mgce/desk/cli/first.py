@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import takewhile, zip_longest
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -68,11 +69,9 @@ def check_first(command: str, words: Sequence[str]) -> None:
 
 
 def _check_model(path: Path) -> None:
-    try:
-        with ZipFile(path) as archive:
-            ours = MODEL_PART in archive.namelist()
-    except BadZipFile:
-        ours = False
+    ours = False
+    with suppress(BadZipFile), ZipFile(path) as archive:
+        ours = MODEL_PART in archive.namelist()
     if not ours:
         raise ValueError(expected("model", "an undamaged file written by `mgce fit`", path.name))
 

@@ -16,7 +16,7 @@ from rich.table import Table as Grid
 from rich.text import Text as Plain
 
 from mgce._files import write_files
-from mgce.desk.cli.annotated import SeveralLabels, target_of, with_consensus
+from mgce.desk.cli.annotated import SeveralLabels, target_of
 from mgce.desk.cli.embedded import (
     Source,
     files_of,
@@ -122,7 +122,8 @@ def fit(
         read.is_folder,
     )
     plan = settings.plan(target_of(target, several, read.is_folder and labels.target_file is None))
-    files = FitFiles.of(written, table, several is not None, read.is_folder)
+    model = written.out or Path(f"{table_name(table)}.mgce")
+    files = FitFiles(model, written.cleaned, written.mended, several is not None, read.is_folder)
     files.check(written.json_file, [*read.files, labels.annotations, *map(Path, reviewed)], read.labels_file)
     written.check(reviewed)
     decided = read_decisions(*map(Path, reviewed))  # before the table, which may take a while
@@ -222,8 +223,11 @@ class _Input:
             decided: decisions of a person, and how many later ones replaced.
             jobs: number of trees that a forest grows at once.
         """
-        source, plan, labelled = with_consensus(several, source, replace(plan, id=source.id), self.form, jobs)
-        consensus = None if labelled is None else labelled.consensus
+        plan, consensus, labelled = replace(plan, id=source.id), None, None
+        if several is not None:
+            labelled = several.read(source, plan, self.form, jobs)
+            source = replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes])
+            plan, consensus = labelled.plan, labelled.consensus
         decisions, replaced = decided
         last = _on_replaced(replaced)
         about = About(source.reading, decisions, source.card, consensus, source.notes, last, _caution(self.table))

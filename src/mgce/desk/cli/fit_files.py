@@ -17,6 +17,7 @@ from mgce._column_types import cells_of, texts
 from mgce._files import replacing, write_files
 from mgce._messages import expected
 from mgce.desk.cli.fit_options import Written
+from mgce._validation import expected
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
 from mgce.desk.columns.spellings import joined, near_pairs
@@ -24,7 +25,7 @@ from mgce.desk.encoders.pictures import thumbnail
 from mgce.desk.files.changed_files import changed_text, changed_workbook
 from mgce.desk.files.parts import check_outside
 from mgce.desk.files.reading import Reading
-from mgce.desk.files.table_files import content_of, is_like, is_text_file, table_name
+from mgce.desk.files.table_files import content_of, is_like, is_text_file
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.files.written_tables import to_csv, to_table_file
 from mgce.desk.review.suspect_file import PICTURE, check_overwritten
@@ -159,12 +160,6 @@ class FitFiles:
     several: bool = False  # whether the table has several labels a row, so that their consensus is written
     of_pictures: bool = False  # whether it is a folder of pictures, so that their features are written
     in_chunks: bool = False  # whether it was fitted to in chunks, so that the file of suspects has parts
-
-    @classmethod
-    def of(cls, written: Written, table: Path, several: bool, of_pictures: bool) -> FitFiles:
-        """Return the paths that the options name; all others are made from the name of the table."""
-        model = written.out or Path(f"{table_name(table)}.mgce")
-        return cls(model, written.cleaned, written.mended, several, of_pictures)
 
     @property
     def report(self) -> Path:

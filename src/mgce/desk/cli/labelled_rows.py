@@ -14,14 +14,14 @@ from mgce._messages import expected
 from mgce.desk.cli.embedded import NewForm, Source, read_new
 from mgce.desk.cli.shared_options import TABLE, refuse
 from mgce.desk.cli.terminal import Terminal
-from mgce.desk.columns.copies import numbered, things_and_copies
+from mgce.desk.columns.copies import numbered
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import left_out_copies, without_label
 from mgce.desk.files.table_files import is_table, read_accounted, require_column
 from mgce.desk.files.text_tables import TextFormat
 from mgce.desk.tables.model import TableModel
 from mgce.desk.tables.predictions import PREDICTION, LabelledPredictions, read_predictions
-from mgce.desk.tables.rows import group_names, joined_groups, order_of
+from mgce.desk.tables.rows import copies_in_order, group_names, joined_groups
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,14 +117,8 @@ def given_predictions(given: Given, form: TextFormat) -> LabelledRows:
     text = [given.target, given.prediction or PREDICTION, *given.named]
     source = Source(*read_accounted(given.model, "predictions", text=text, classes=text, form=form))
     predictions = read_predictions(source.frame, given.target, given.prediction)
-    clusters = None if given.groups is None else group_names(column_of(source.frame, given.groups, "groups"))
+    clusters = None if given.groups is None else group_names(require_column(source.frame, given.groups, "groups"))
     return LabelledRows(source.frame, predictions, clusters, source.all_notes)
-
-
-def column_of(frame: pd.DataFrame, name: str, option: str) -> pd.Series[Any]:
-    """Return the column of this name; if there is none, raise an error that names the option."""
-    require_column(frame, name, option)
-    return frame[name]
 
 
 def _distinct(
@@ -135,12 +129,10 @@ def _distinct(
     Two groups become one group if a row of one equals a row of the other, even with another label. Which copy is kept
     does not depend on the order of the file.
     """
-    others = frame[[name for name in dict.fromkeys(named) if name in frame.columns]]
-    order = order_of(selected, labels, others)
-    things, same = things_and_copies(selected.iloc[order], labels.iloc[order])
-    first = np.unique(same, return_index=True)[1]
+    order, things, first = copies_in_order(frame, selected, labels, named)
+    first = np.unique(first)
     first = first[np.argsort(order[first])]  # in the order of the file, in which notes speak of rows
     if groups is None:
         return order[first], None
-    names = group_names(column_of(frame, groups, "groups").iloc[order])
+    names = group_names(require_column(frame, groups, "groups").iloc[order])
     return order[first], joined_groups(numbered(names), things)[first]

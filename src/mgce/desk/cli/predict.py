@@ -17,6 +17,7 @@ from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, termi
 from mgce.desk.cli.shared_options import TABLE, grouped
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted
 from mgce.desk.columns.kinds import unlike_their_column
+from mgce.desk.files.layout import counted
 from mgce.desk.files.parts import Parts, check_outside, is_parts
 from mgce.desk.files.table_files import accounted, answer_suffix, frame_as_written, is_table, is_text_file, table_name
 from mgce.desk.files.text_tables import TextFormat
@@ -165,13 +166,8 @@ def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> st
         "p": "Read the column p: the estimated probability that the label is the predicted class. h is the probability "
         "with which the model predicts the class.",
     }
-    return f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. {said[what]}{_on_unsure(what, unsure)}"
-
-
-def _on_unsure(what: str, n: int) -> str:
-    """Say, if there are any, in how many rows no class is likelier than not."""
-    rows = "1 row" if n == 1 else f"{n:,} rows"
-    return f" In {rows}, {what} is below 0.5 for every class." if n else ""
+    doubt = f" In {counted(unsure, 'row')}, {what} is below 0.5 for every class."
+    return f"{sum(counts.values()):,} rows: {by_class}. They are in {out}. {said[what]}{doubt if unsure else ''}"
 
 
 def _other_columns(table: Path, frame: pd.DataFrame, fitted: TableModel, out: Path, form: TextFormat) -> pd.DataFrame:

@@ -247,12 +247,11 @@ def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | 
 def _checked_vectors(frame: pd.DataFrame, width: int) -> pd.DataFrame:
     """Return a column of embeddings, after checking that every row has one of this width, of finite numbers."""
     (name,) = frame.columns
-    for cell, row in zip(frame[name], range(len(frame)), strict=True):
-        what = f"a column of embeddings of {width:,} numbers"
-        if not isinstance(cell, Vector):
-            raise ValueError(expected(name, what, f"none in data row {row_number(frame[name], row)}"))
-        if cell.width != width:
-            raise ValueError(expected(name, what, f"{cell.width:,} in data row {row_number(frame[name], row)}"))
+    for row, cell in enumerate(frame[name]):
+        if not isinstance(cell, Vector) or cell.width != width:
+            got = f"{cell.width:,}" if isinstance(cell, Vector) else "none"
+            what = f"a column of embeddings of {width:,} numbers"
+            raise ValueError(expected(name, what, f"{got} in data row {row_number(frame[name], row)}"))
     finite = np.isfinite(matrix(frame[name])).all(1)
     if not finite.all():
         place = int(np.flatnonzero(~finite)[0])

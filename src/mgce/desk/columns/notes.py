@@ -51,14 +51,9 @@ def notes_on(
         *unlike_their_column(frame, selected, columns.kinds),
         *_on_marks(frame, selected, columns),
         *_on_names(selected),
-        *(
-            sentence
-            for name in columns.kinds
-            if columns.kinds[name] == NUMBER
-            for sentence in _on_points(selected[name])
-        ),
-        *(sentence for name in columns.kinds for sentence in _on_values(selected[name], columns, name in told)),
-        *(_on_copy(selected[name], labels) for name in columns.kinds if _determines_labels(selected[name], labels)),
+        *(note for name, kind in columns.kinds.items() if kind == NUMBER for note in _on_points(selected[name])),
+        *(note for name in columns.kinds for note in _on_values(selected[name], columns, name in told)),
+        *(note for name in columns.kinds for note in _on_copy(selected[name], labels)),
         *alike(labels, "classes"),
     ]
 
@@ -71,29 +66,23 @@ def without_label(n: int) -> list[str]:
 
 def left_out_copies(n_copies: int, n: int) -> list[str]:
     """Report, if n rows include copies of other rows, that the copies were left out."""
-    if not n_copies:
-        return []
-    return [
-        f"{_are_copies(n_copies, n)} They were left out, so that all figures are for distinct rows.",
-    ]
+    return _on_copies(n_copies, n, "They were left out, so that all figures are for distinct rows.")
 
 
 def held_out_together(n_copies: int, n: int) -> list[str]:
     """Report, if n rows include copies of other rows, that all copies of a row were held out together or not at all."""
-    if not n_copies:
-        return []
-    return [
-        f"{_are_copies(n_copies, n)} A row and its copies are held out together, and count as one row in the "
-        "certificate and the figures, which are for distinct rows.",
-    ]
-
-
-def _are_copies(n_copies: int, n: int) -> str:
-    verb = "is a copy" if n_copies == 1 else "are copies"
-    return (
-        f"{n_copies:,} of the {n:,} rows {verb}: equal to another row in all features and the label, more often than "
-        "by chance."
+    return _on_copies(
+        n_copies,
+        n,
+        "A row and its copies are held out together, and count as one row in the certificate and the figures, which "
+        "are for distinct rows.",
     )
+
+
+def _on_copies(n_copies: int, n: int, what: str) -> list[str]:
+    verb = "is a copy" if n_copies == 1 else "are copies"
+    said = f"{n_copies:,} of the {n:,} rows {verb}: equal to another row in all features and the label, more often than"
+    return [f"{said} by chance. {what}"] if n_copies else []
 
 
 def _on_names(selected: pd.DataFrame) -> Iterator[str]:
@@ -202,13 +191,9 @@ def _on_spellings(values: pd.Series[Any]) -> Iterator[str]:
         yield f"Column `{values.name}`: {question}"
 
 
-def _determines_labels(values: pd.Series[Any], labels: pd.Series[Any]) -> bool:
-    """Return whether values and labels correspond one to one: each value has one label, and each label one value."""
+def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[str]:
+    """Report a column whose values correspond to the labels one to one: each has one label, and each label one."""
     n = labels.nunique()
-    return bool(len(labels) >= MANY_ROWS and values.nunique() == n == len(set(zip(values, labels, strict=True))))
-
-
-def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> str:
-    return (
-        f"Column `{values.name}` determines the label of every row. If it is a copy of `{labels.name}`, leave it out."
-    )
+    if len(labels) >= MANY_ROWS and values.nunique() == n == len(set(zip(values, labels, strict=True))):
+        what = f"If it is a copy of `{labels.name}`, leave it out."
+        yield f"Column `{values.name}` determines the label of every row. {what}"

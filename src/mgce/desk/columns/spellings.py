@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,11 +46,8 @@ def joined(labels: pd.Series[Any]) -> dict[str, str]:
         {'yes ': 'Yes'}
     """
     counts = labels.value_counts()
-    alike = defaultdict(list)
-    for label in sorted(counts.index):
-        alike[spelling(label)].append(label)
     found = {}
-    for same in alike.values():
+    for same in _by(spelling, counts.index).values():
         if len(same) > 1:
             best = max(same, key=lambda label: (label == label.strip(), counts[label], -len(label)))
             found.update({label: best for label in same if label != best})
@@ -59,11 +56,9 @@ def joined(labels: pd.Series[Any]) -> dict[str, str]:
 
 def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
     """Return labels spelt as known ones that differ in the spelling alone."""
-    alike = defaultdict(set)
-    for label in known:
-        alike[spelling(label)].add(label)
-    new = {label: alike.get(spelling(label), set()) for label in {*labels.dropna().unique()}.difference(known)}
-    changed = {label: next(iter(found)) for label, found in new.items() if len(found) == 1}
+    alike = _by(spelling, {*known})
+    new = {label: alike.get(spelling(label), []) for label in {*labels.dropna().unique()}.difference(known)}
+    changed = {label: found[0] for label, found in new.items() if len(found) == 1}
     return labels.replace(changed) if changed else labels
 
 
@@ -74,7 +69,7 @@ def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
     of: dict[str, list[str]] = {}
     for label, best in changed.items():
         of.setdefault(best, []).append(label)
-    classes = [f"{best!r} (also {_listed(others)})" for best, others in of.items()]
+    classes = [f"{best!r} (also {listed([*map(_shown, others)], NAMED)})" for best, others in of.items()]
     return [
         f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {noun}: {listed(classes, NAMED)}. "
         "--apart keeps them apart."
@@ -143,14 +138,19 @@ def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
 
 def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
     """Yield questions: on classes or categories with several spellings, and on rare ones spelt nearly like others."""
-    counts = Counter(values.dropna().tolist())
-    same: dict[Any, list[str]] = {}
-    for label in sorted(counts):
-        same.setdefault(_number(label) or spelling(label), []).append(label)
+    same = _by(lambda label: _number(label) or spelling(label), {*values.dropna().tolist()})
     for labels in same.values():
         if len(labels) > 1:
             how = "are one number" if _number(labels[0]) else "differ in case, blanks, hyphens or points only"
             yield f"The {noun} {', '.join(map(_shown, labels))} {how}. Are they one?"
+
+
+def _by(key: Callable[[str], Any], labels: Iterable[str]) -> dict[Any, list[str]]:
+    """Return different labels, sorted, by their key."""
+    found = defaultdict(list)
+    for label in sorted(labels):
+        found[key(label)].append(label)
+    return found
 
 
 def _number(label: str) -> tuple[float] | None:
@@ -166,7 +166,3 @@ def _digits(label: str) -> str:
 def _shown(label: str) -> str:
     """Return a label in quotes; a character that does not show is shown by its number."""
     return repr(label) if label.isprintable() else ascii(label)
-
-
-def _listed(labels: list[str]) -> str:
-    return listed([*map(_shown, labels)], NAMED)

@@ -19,6 +19,7 @@ from mgce._files import alone_in, replacing
 from mgce._messages import expected, not_installed
 from mgce._text import printable
 from mgce.desk.encoders.pictures import on_unread
+from mgce._validation import NAMED, expected, listed, not_installed
 from mgce.desk.files.images import ImageFiles
 from mgce.desk.files.table_files import require_column, tables_in
 from mgce.features.feature_files import PICTURES, TEXTS, Card, checksum_of, read_features, write_features
@@ -285,15 +286,20 @@ def _encoded(
     return files
 
 
-def unread_pictures(inputs: Inputs, names: Iterable[str]) -> tuple[list[str], list[str]]:
+def unread_pictures(inputs: Inputs, names: Iterable[str] | None) -> tuple[list[str], list[str]]:
     """Return the names of inputs that a file of features lacks, and a sentence on them, if there are any.
 
     Args:
         inputs: what was encoded.
-        names: the names of the rows of features.
+        names: the names of the rows of features; None if these have no names, and so belong to all inputs.
     """
-    found = {*names}
-    return on_unread([name for name in inputs.names if name not in found], len(inputs))
+    found = {*(inputs.names if names is None else names)}
+    lost = [name for name in inputs.names if name not in found]
+    verb = "was" if len(lost) == 1 else "were"
+    said = (
+        f"{len(lost):,} of the {len(inputs):,} pictures could not be read and {verb} left out: {listed(lost, NAMED)}."
+    )
+    return lost, [printable(said)] if lost else []
 
 
 def _block(path: Path) -> NDArray[Any]:

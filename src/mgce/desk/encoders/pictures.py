@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,20 +53,6 @@ class CentralSquare:
         return (
             f"upright, central square, {self.size} x {self.size} bicubic, mean {self.mean}, deviation {self.deviation}"
         )
-
-
-def on_unread(names: Sequence[str], n: int) -> tuple[list[str], list[str]]:
-    """Return the names of pictures that cannot be read, and a sentence on them, if there are any.
-
-    Args:
-        names: their names.
-        n: the number of pictures in all.
-    """
-    if not names:
-        return [], []
-    verb = "was" if len(names) == 1 else "were"
-    sentence = f"{len(names):,} of the {n:,} pictures could not be read and {verb} left out: {listed(names, NAMED)}."
-    return [*names], [printable(sentence)]
 
 
 def thumbnail(path: Path, size: int = 160) -> bytes:

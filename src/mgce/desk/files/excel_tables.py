@@ -21,16 +21,13 @@ from mgce._messages import listed, not_installed, unknown_name
 from mgce._text import printable
 from mgce.desk.files.excel_xml import CELL, Cells, Dates, FirstCells, Range, Sheet, Tags, Texts, column_letters, is_true
 from mgce.desk.files.layout import (
-    FIRST_ROWS,
     Asked,
     AskedError,
-    Names,
     above_names,
     around,
     counted,
-    header_error,
     names_at,
-    place_of_names,
+    place_of,
     rows_of_table,
     title_of,
 )
@@ -239,7 +236,7 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
         _require_sheet(book, asked.sheet, asked.file)
     title, others = _chosen_sheet(book, asked)
     sheet = book.sheet(title)
-    place = _place(sheet, asked.names)
+    place = place_of(sheet.rows, asked.names)
     header, *numbers = [*sheet.rows][place:] or [1]
     filled, in_names = book.fill_merged(sheet, header)
     every = [*sheet.rows.values()]
@@ -283,19 +280,6 @@ def _require_sheet(book: Workbook, name: str, file: str) -> None:
         raise AskedError(unknown_name("sheet", f"a sheet of {file}", name, book.sheets))
 
 
-def _place(sheet: Sheet, asked: Names) -> int:
-    """Return the index of the row with the names, among the rows that have a value.
-
-    Raises:
-        AskedError: if the row that was asked for has no value.
-    """
-    if asked.row is None:
-        return place_of_names([*sheet.rows.values()][:FIRST_ROWS], asked.wanted)
-    if asked.row not in sheet.rows:
-        raise header_error(asked.row)
-    return [*sheet.rows].index(asked.row)
-
-
 def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
     """Return the name of the sheet to read, and a sentence that names it and the others; "" if there are no others.
 
@@ -334,7 +318,7 @@ def _names(sheet: Sheet, asked: Asked) -> set[str]:
     """Return the names of the columns of a sheet."""
     rows = [*sheet.rows.values()]
     try:
-        return {*names_at(rows, _place(sheet, asked.names))} if rows else set()
+        return {*names_at(rows, place_of(sheet.rows, asked.names))} if rows else set()
     except AskedError:
         return set()
 

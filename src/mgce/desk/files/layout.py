@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 from typing import Any
@@ -61,13 +61,25 @@ def around(row: int, title: str, groups: str, below: int, remark: str) -> list[s
     return said
 
 
-def header_error(row: int) -> ValueError:
-    """Return the error for a row of names that is not there."""
-    return AskedError(expected("header", "the number of a row that names the columns", row))
-
-
 class AskedError(ValueError):
     """The error for a sheet or a row of names that was asked for and does not exist."""
+
+
+def place_of(rows: Mapping[int, Row], asked: Names) -> int:
+    """Return the index of the row that names the columns, the one that was asked for or the one that is found.
+
+    Args:
+        rows: the first rows of a file that have a value, by their number from 1.
+        asked: what is known of the row.
+
+    Raises:
+        AskedError: if the row that was asked for has no value.
+    """
+    if asked.row is None:
+        return place_of_names([*rows.values()][:FIRST_ROWS], asked.wanted)
+    if asked.row not in rows:
+        raise AskedError(expected("header", "the number of a row that names the columns", asked.row))
+    return [*rows].index(asked.row)
 
 
 def place_of_names(rows: Sequence[Row], wanted: Collection[str]) -> int:

@@ -74,16 +74,12 @@ class Reading:
         rows = f"{self.file}: {counted(self.rows, 'row')} of {counted(self.columns, 'column')}"
         if self.lines is None:
             return f"{rows}, from {self.source}."
-        parts = [
-            counted(self.rows, "row"),
-            f"{self.lines.names} of names",
-            *([f"{self.lines.in_cells:,} inside cells"] if self.lines.in_cells else []),
-            *([f"{self.lines.blank:,} blank"] if self.lines.blank else []),
-            *(["1 for Excel"] if self.lines.excel else []),
-            *([f"{self.lines.above:,} above the names"] if self.lines.above else []),
-            *([f"{self.lines.below:,} below the table"] if self.lines.below else []),
-        ]
-        return f"{rows}, divided by {self.separator!r}; {counted(self.lines.total, 'line')}: {', '.join(parts)}."
+        n = self.lines
+        others = {"inside cells": n.in_cells, "blank": n.blank, "for Excel": n.excel}
+        others |= {"above the names": n.above, "below the table": n.below}
+        parts = [counted(self.rows, "row"), f"{n.names} of names"]
+        parts += [f"{count:,} {what}" for what, count in others.items() if count]
+        return f"{rows}, divided by {self.separator!r}; {counted(n.total, 'line')}: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report on the file as plain values for JSON."""
@@ -195,18 +191,13 @@ def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
     Args:
         frame: the table that was read.
     """
-    from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_dtype
+    from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype
 
     for place, name in enumerate(frame.columns):
         column = frame.iloc[:, place].dropna()
         if len(f"{name}".splitlines()) > 1:
             yield f"The name of column `{name}` holds a line break."
-        if (
-            SHEETS in frame.attrs
-            or is_numeric_dtype(column)
-            or is_bool_dtype(column)
-            or is_datetime64_any_dtype(column)
-        ):
+        if SHEETS in frame.attrs or is_numeric_dtype(column) or is_datetime64_any_dtype(column):
             continue
         text = column.astype(object).map(str)
         broken = text[text.str.contains(r"[\r\n]").astype(bool)]

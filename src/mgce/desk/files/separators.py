@@ -15,13 +15,12 @@ from itertools import islice
 from mgce._arrow_sizes import OBJECT
 from mgce._limits import TABLE_COLUMNS, TableSize, check_columns
 from mgce.desk.files.layout import (
-    FIRST_ROWS,
     LAST_ROWS,
     Names,
     above_names,
-    header_error,
     may_be_below,
     names_at,
+    place_of,
     place_of_names,
     rows_of_table,
     title_of,
@@ -107,37 +106,23 @@ def division(content: bytes, encoding: str, sep: str | None = None, asked: Names
     asked = asked or Names()
     if sep is None:
         sep = line[1] if line else max(reversed(SEPARATORS), key=lambda sep: _rank(_rows(sep, sample), sep, asked))
-    rows = _rows(sep, sample)
-    numbers = [number for number, row in enumerate(rows) if any(cell.strip() for cell in row)]
-    place = _place(rows, numbers, asked)
+    rows = {number: row for number, row in enumerate(_rows(sep, sample), 1) if any(cell.strip() for cell in row)}
+    place = place_of(rows, asked)
     found = Division(sep, line is not None)
-    if place is None:
+    if not rows:
         return found
-    filled = [rows[number] for number in numbers]
+    filled = [*rows.values()]
     own, names = filled[place], names_at(filled, place)
     title, groups = above_names(filled, place)
     # Blank lines at the beginning are none above the names: whoever reads the table leaves them out.
     found = replace(
         found,
-        above=numbers[place] if place else 0,
+        above=[*rows][place] - 1 if place else 0,
         names=() if names == own else tuple(names),
         title=title,
         groups=groups,
     )
     return _above_totals(content, encoding, found, names, asked.label)
-
-
-def _place(rows: list[list[str]], numbers: list[int], asked: Names) -> int | None:
-    """Return the index of the row with the names, among the rows that have a value; None if there is no row.
-
-    Raises:
-        ValueError: if the row that was asked for has no value.
-    """
-    if asked.row is None:
-        return place_of_names([rows[number] for number in numbers[:FIRST_ROWS]], asked.wanted) if numbers else None
-    if asked.row - 1 not in numbers:
-        raise header_error(asked.row)
-    return numbers.index(asked.row - 1)
 
 
 def _above_totals(content: bytes, encoding: str, found: Division, names: list[str], label: str | None) -> Division:

@@ -164,8 +164,8 @@ def _checked(frame: pd.DataFrame, names: list[str], name: str, text: Collection[
     return with_vectors(frame.reset_index(drop=True), text)
 
 
-def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> None:
-    """Raise an error unless the table has a column of this name.
+def require_column(frame: pd.DataFrame, name: object, option: str, table: str = "the table") -> pd.Series[Any]:
+    """Return the column of this name.
 
     Args:
         frame: the table.
@@ -178,6 +178,8 @@ def require_column(frame: pd.DataFrame, name: object, option: str, table: str = 
     """
     if name not in frame.columns:
         raise ValueError(unknown_name(option, f"a column of {table}", name, frame.columns) + sheets_of(frame))
+    column: pd.Series[Any] = frame[name]
+    return column
 
 
 def sheets_of(frame: pd.DataFrame) -> str:
@@ -224,11 +226,9 @@ def tables_in(folder: Path) -> str:
     if not files:
         return ""
     one = files[0].relative_to(folder)
-    return (
-        f", which holds {one}; give that file"
-        if len(files) == 1
-        else f" of {len(files):,} tables such as {one}; write them to one file"
-    )
+    if len(files) == 1:
+        return f", which holds {one}; give that file"
+    return f" of {len(files):,} tables such as {one}; write them to one file"
 
 
 def is_text_file(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mgce._column_types import of_values
@@ -99,17 +99,9 @@ def read_text_table(content: bytes, asked: Asked, form: TextFormat) -> tuple[pd.
             options |= {"usecols": list(numbers), "dtype": "str"}
             sentences += _perhaps_thousands(pd.read_csv(io.BytesIO(content), **options), form.decimal)
         frame = _with_points(frame, text, form.decimal)
-    written = divided.sep, form.decimal, form.encoding
-    reading = Reading(
-        asked.file,
-        *frame.shape,
-        lines,
-        *written,
-        sentences=tuple(sentences),
-        rows_before_blank=blank,
-        header=1 + divided.above,
-    )
-    return frame, reading, names
+    how = divided.sep, form.decimal, form.encoding
+    reading = Reading(asked.file, *frame.shape, lines, *how, sentences=tuple(sentences))
+    return frame, replace(reading, rows_before_blank=blank, header=1 + divided.above), names
 
 
 def _is_rounded(column: pd.Series[Any]) -> bool:
@@ -132,17 +124,9 @@ def cells_as_written(content: bytes, form: TextFormat, divided: Division) -> pd.
     """Return all cells of a text file as texts; the first row holds the names."""
     import pandas as pd
 
-    whole: dict[str, Any] = {
-        "sep": divided.sep,
-        "encoding": form.encoding,
-        "skiprows": divided.skipped,
-        "header": None,
-        "index_col": False,
-        "dtype": "str",
-        "na_filter": False,
-        "low_memory": False,
-    }
-    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **whole)
+    options: dict[str, Any] = {"sep": divided.sep, "encoding": form.encoding, "skiprows": divided.skipped}
+    options |= {"header": None, "index_col": False, "dtype": "str", "na_filter": False, "low_memory": False}
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(content), **options)
     return table
 
 

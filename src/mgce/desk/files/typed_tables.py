@@ -100,15 +100,8 @@ class Typed:
 
     def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
         """Return the table, the report on how it was read, and the names of its columns."""
-        reading = Reading(
-            file,
-            *self.frame.shape,
-            source=self.source,
-            sentences=tuple(self.notes),
-            rows_before_blank=self.rows_before_blank,
-            header=self.header,
-            sheet=self.sheet,
-        )
+        reading = Reading(file, *self.frame.shape, source=self.source, sentences=tuple(self.notes))
+        reading = replace(reading, rows_before_blank=self.rows_before_blank, header=self.header, sheet=self.sheet)
         return self.frame, reading, self.names
 
 
@@ -163,22 +156,20 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
     """Read a file with one JSON object on each line; keys are column names, and null is a missing value."""
     size = TableSize(asked.stored)
     columns: dict[str, list[Any]] = {}
-    numbers: list[int] = []  # of the lines with an object
-    widths: list[int] = []  # how many keys each of them has
+    widths: dict[int, int] = {}  # how many keys an object has, by the number of its line
     for number, line in enumerate(io.TextIOWrapper(content, asked.encoding), 1):
         if line.strip():
             size.expect(JSON_BYTE * len(line))
             pairs = _object(line.lstrip("\ufeff"), number)
             size.add(sum(OBJECT + 2 * len(cell) for cell in pairs.values() if isinstance(cell, str)))
             size.add(JSON_LINE + OBJECT * len(pairs))
-            _append(columns, pairs, len(numbers))
+            _append(columns, pairs, len(widths))
             check_columns(len(columns))
-            size.expect(OBJECT * len(numbers) * len(columns))
-            numbers.append(number)
-            widths.append(len(pairs))
+            size.expect(OBJECT * len(widths) * len(columns))
+            widths[number] = len(pairs)
     for values in columns.values():
-        values.extend([None] * (len(numbers) - len(values)))
-    short = [number for number, width in zip(numbers, widths, strict=True) if width < len(columns)]
+        values.extend([None] * (len(widths) - len(values)))
+    short = [number for number, width in widths.items() if width < len(columns)]
     notes = []
     if short:
         lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
@@ -231,12 +222,6 @@ def reader_of_content(content: bytes) -> Reader | None:
     return READS.get(kind[0]) if kind else read_json_lines if content.startswith(b"{") else None
 
 
-def _check_cells(rows: int, columns: int) -> None:
-    cells = rows * max(1, columns)
-    if cells > TABLE_CELLS:
-        raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
-
-
 def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSize) -> Typed:
     """Combine batches of Arrow into a table; count what their cells become, to stop if that is too much."""
     import pyarrow as pa
@@ -246,7 +231,9 @@ def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSiz
     kept, rows = [], 0
     for batch in batches:
         rows += batch.num_rows
-        _check_cells(rows, len(schema))
+        cells = rows * max(1, len(schema))
+        if cells > TABLE_CELLS:
+            raise TooLargeError(f"{cells:,} cells, more than {TABLE_CELLS:,}")
         batch.validate()
         size.expect(sum(memory_of(column) for column in batch.columns if not is_nested(column.type)))
         batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used

@@ -67,20 +67,14 @@ def bullets(texts: Iterable[str]) -> str:
 
 def commands(steps: Mapping[str, str]) -> str:
     """Return as HTML a numbered list of sentences, each with a command to type; special characters are escaped."""
-    return (
-        "<ol>"
-        + "".join(f"<li>{html_text(text)}<pre>{html_text(command)}</pre></li>" for text, command in steps.items())
-        + "</ol>"
-    )
+    items = (f"<li>{html_text(text)}<pre>{html_text(command)}</pre></li>" for text, command in steps.items())
+    return f"<ol>{''.join(items)}</ol>"
 
 
 def facts(values: Mapping[str, str]) -> str:
     """Return the HTML of a list of names, each with its text beside it."""
-    return (
-        "<dl>"
-        + "".join(f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
-        + "</dl>"
-    )
+    items = (f"<dt>{html_text(name)}</dt><dd>{html_text(text)}</dd>" for name, text in values.items())
+    return f"<dl>{''.join(items)}</dl>"
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from mgce._messages import NAMED, expected, listed
 from mgce._text import printable, spreadsheet_cell
@@ -237,24 +238,19 @@ def _suspect(row: list[str], head: list[str], place: int, path: Path) -> Suspect
     cell = dict(zip(COLUMNS, row, strict=False))
     where = f"line {place} of {path.name}, row {row[NAME]}"
     checked = one_of(cell, "checked", ("", *DECISIONS), "suspects", where)
-    opinion = {name: probability_in(cell, name, "suspects", where) for name in ("p_wrong", "p_given", "p_suggested")}
+    shares = ("p_wrong", "p_given", "p_suggested", "draw_probability")
+    values: dict[str, Any] = {name: probability_in(cell, name, "suspects", where) for name in shares}
+    values |= {name: count_in(cell, name, "suspects", where) for name in ("rank", "draw")}
+    values |= {name: cell[name] for name in ("line", "key", "given", "suggested", "alternative")}
     n = len(COLUMNS) + _has_check(head)
     content = zip(head[n:], row[n:], strict=True)
     return Suspect(
-        rank=count_in(cell, "rank", "suspects", where),
         name=row[NAME],
-        line=cell["line"],
-        key=cell["key"],
-        given=cell["given"],
-        suggested=cell["suggested"],
-        alternative=cell["alternative"],
         is_checked=checked not in ("", SKIP),
         is_dropped=checked == DROP,
-        draw=count_in(cell, "draw", "suspects", where),
-        draw_probability=probability_in(cell, "draw_probability", "suspects", where),
         cells=((_table_name(head[NAME]), row[NAME]), *((_table_name(name), value) for name, value in content)),
         label_column=head[n - 1].removeprefix(CHECK) if _has_check(head) else "",
-        **opinion,
+        **values,
     )
 
 

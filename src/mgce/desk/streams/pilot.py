@@ -11,12 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from mgce.desk.columns.copies import things_and_copies
 from mgce.desk.tables.choice import estimator
 from mgce.desk.tables.fit import TableFit
 from mgce.desk.tables.fit_plan import FitPlan
 from mgce.desk.tables.model import TableModel
-from mgce.desk.tables.rows import Rows, order_of
+from mgce.desk.tables.rows import Rows, copies_in_order
 from mgce.estimators.merged import for_chunk, merged, share_of_trees
 
 DRAWN = 1_000  # rows of a random order there: a day of looking, of which half are rows held out
@@ -100,9 +99,7 @@ class Pilot:
         self, kept: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the distinct rows, and for each row the one that stands for its copies."""
-        order = order_of(selected, labels, kept[[*dict.fromkeys(self.plan.unlearnt)]])
-        same = things_and_copies(selected.iloc[order], labels.iloc[order])[1]
-        first = np.unique(same, return_index=True)[1][same]
+        order, _, first = copies_in_order(kept, selected, labels, self.plan.unlearnt)
         return order[first == np.arange(len(order))], order[first][np.argsort(order)]
 
 

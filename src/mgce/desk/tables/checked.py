@@ -194,8 +194,10 @@ class Findings:
 
 def findings(
     checked: Checked, rows: Rows, draws: Draws, predicted: NDArray[Any], delta: float, *, independent: bool
-) -> Findings:
+) -> Findings | None:
     """Return the results of a review: counts of decisions, and bounds on errors from the rows drawn at random.
+
+    Without a decision, there are none.
 
     Args:
         checked: the decisions.
@@ -206,6 +208,8 @@ def findings(
         delta: probability with which each bound may fail.
         independent: whether the held-out rows are independent draws.
     """
+    if not checked.n:
+        return None
     decided = checked.by_row(rows)
     every = [*checked.decisions.values()]
     told: dict[str, Any] = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}

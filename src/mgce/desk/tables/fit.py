@@ -167,21 +167,18 @@ def run(
     choice, measured = learnt.choice, learnt.model
     held_out = HeldOut.of(measured, rows)
     certificate = certified(held_out, rows, plan)
-    with one_blas_thread(), one_torch_thread():
-        on_fit("Shuffling columns")
-        measures = measure(measured.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
     in_use = plan.groups is not None or plan.time is not None
     sets = None if in_use else prediction_sets(held_out, rows, plan)  # which need exchangeable rows
     with one_blas_thread(), one_torch_thread():
+        on_fit("Shuffling columns")
+        measures = measure(measured.pipeline, held_out.known.label, rows, certificate, plan.noise_type, plan.seed)
         on_fit("Fitting to all rows, and judging their labels")
         model, judgement, judge = again(learnt, learnt_from, plan, jobs)
         model = replace(model, sets=sets, encoder=about.encoder)
     on_rows = {row: one.decision for row, one in checked.by_row(rows).items()}
     listing = Listing.of(frame, rows, plan, reading, on_rows)
-    found = None
-    if about.decisions:
-        label = held_out.known.label
-        found = findings(checked, rows, listing.draws, label, plan.delta, independent=not in_use)
+    predicted = held_out.known.label
+    found = findings(checked, rows, listing.draws, predicted, plan.delta, independent=not in_use)
     dependent = dependence(rows.selected, rows.columns.kinds, rows.labels, rows.n_copies, in_use)
     judgement = _doubted(checked.settled(judgement, rows), listing, model, about.consensus)
     return TableFit(

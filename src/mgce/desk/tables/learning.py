@@ -131,12 +131,12 @@ def learn(rows: Rows, plan: FitPlan, models: list[tuple[str, Any]], on_fit: Call
     """
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(rows.selected.iloc[rows.train])
     X, y = transformer.transform(rows.selected.iloc[rows.train]), rows.classes[rows.target[rows.train]]
-    options: dict[str, Any] = {"weight": _weight(rows, rows.train, plan), "balanced": plan.metric == "balanced"}
+    weight = _weight(rows, rows.train, plan)
     # These are small fits, in which several threads would mostly wait for one another.
     with one_blas_thread(), one_torch_thread(), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        choice = choose(X, y, models, on_fit=on_fit, **options)
-        more = _what_more_rows_give(X, y, choice, plan, options["weight"]) if len(X) >= CURVE_ROWS else []
+        choice = choose(X, y, models, on_fit=on_fit, weight=weight, balanced=plan.metric == "balanced")
+        more = _what_more_rows_give(X, y, choice, plan, weight) if len(X) >= CURVE_ROWS else []
     warned = list(dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, ConvergenceWarning)))
     return Learnt(_model(rows, transformer, choice, rows.train, plan), choice, [*warned, *more])
 
@@ -146,14 +146,9 @@ def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan:
     if choice.name not in CORRECTING:
         return []
     some = np.random.default_rng(plan.seed).permutation(len(X))[: len(X) // 4]
-    fewer = choose(
-        X[some],
-        y[some],
-        [(choice.name, estimator(choice.name, plan.seed))],
-        on_fit=lambda _: None,
-        weight=None if weight is None else weight[some],
-        balanced=plan.metric == "balanced",
-    )
+    model, weight = (choice.name, estimator(choice.name, plan.seed)), None if weight is None else weight[some]
+    balanced = plan.metric == "balanced"
+    fewer = choose(X[some], y[some], [model], on_fit=lambda _: None, weight=weight, balanced=balanced)
     few, many = (f"{one.trials[0].accuracy:.1%}" for one in (fewer, choice))
     return [
         f"What more rows give: of labels that it had not learnt, the model predicts {few} if it learns {len(some):,} "

@@ -107,11 +107,8 @@ class TableModel:
     @property
     def about_q(self) -> str:
         """Sentences on q, the probability of the right label; "" if the model has none."""
-        if self.corrects:
-            return (
-                "q is the estimated probability of the right label: the model learnt from labels that it had corrected."
-            )
-        return ""
+        said = "q is the estimated probability of the right label: the model learnt from labels that it had corrected."
+        return said if self.corrects else ""
 
     def predict(self, selected: pd.DataFrame) -> Predictions:
         """Predict the classes of rows of features that :meth:`Columns.select` returned."""

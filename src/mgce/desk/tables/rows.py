@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -227,11 +227,9 @@ class _Draw:
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
         """Hold out random rows or groups, or the last in time; copies, and groups that share copies, stay together."""
         columns = split.columns(frame)
+        times = [] if split.time is None else [_times(frame[split.time])]
         selected, labels = columns.select(frame), columns.labels(frame)
-        others = frame[[name for name in dict.fromkeys(split.unlearnt) if name in frame.columns]]
-        order = order_of(selected, labels, others, *([] if split.time is None else [_times(frame[split.time])]))
-        things, same = things_and_copies(selected.iloc[order], labels.iloc[order])  # numbers rise in this order
-        first = np.unique(same, return_index=True)[1][same]
+        order, things, first = copies_in_order(frame, selected, labels, split.unlearnt, *times)
         units, groups = things, None
         if split.groups is not None:
             units = groups = joined_groups(numbered(group_names(frame[split.groups].iloc[order])), things)
@@ -241,14 +239,33 @@ class _Draw:
         return cls(held_out[back], order, order[first][back], None if groups is None else groups[back])
 
 
-def order_of(
-    selected: pd.DataFrame, labels: pd.Series[Any], others: pd.DataFrame, *times: NDArray[np.float64]
-) -> IntArray:
-    """Return the indices that sort the rows: by `times`, if given, then by the cells of `selected` and of `others`."""
+def copies_in_order(
+    frame: pd.DataFrame,
+    selected: pd.DataFrame,
+    labels: pd.Series[Any],
+    others_named: Iterable[str],
+    *times: NDArray[np.float64],
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Sort the rows of a table by their content, and find their copies.
+
+    Args:
+        frame: the table.
+        selected: its features, by which rows are sorted after `times`, and then by the other columns.
+        labels: its labels.
+        others_named: names of other columns; the table need not have them.
+        *times: numbers of the rows, by which they are sorted first.
+
+    Returns:
+        The indices that sort the rows. Then, in this order, the number of the thing that a row describes, and the place
+        of the row that stands for its copies; both rise.
+    """
+    others = frame[[name for name in dict.fromkeys(others_named) if name in frame.columns]]
     prints = [row_prints(selected, labels)]
     if others.shape[1]:
         prints.append(np.asarray(pd.util.hash_pandas_object(others.astype(str), index=False), dtype=np.uint64))
-    return content_order(*times, *prints).astype(np.int64)
+    order = content_order(*times, *prints).astype(np.int64)
+    things, same = things_and_copies(selected.iloc[order], labels.iloc[order])
+    return order, things, np.unique(same, return_index=True)[1][same]
 
 
 def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:

@@ -35,7 +35,7 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
         "accuracy": fit.quality["accuracy"],
         "balanced_accuracy": fit.measures.balanced_accuracy,
         "clean_accuracy": fit.measures.clean_accuracy,
-        "right_labels": _right_labels(fit),
+        "right_labels": {"accuracy": fit.sure, "says": fit.model.about_q} if fit.model.corrects else None,
         "majority": fit.measures.majority,
         "confusion": fit.measures.confusion.tolist(),
         "importance": {each.column: each.mean for each in fit.measures.importance or []},
@@ -49,11 +49,6 @@ def summary(fit: TableFit, notes: Sequence[str] = ()) -> dict[str, Any]:
         "dependence": [each.what for each in fit.dependence],
         "notes": [*fit.asked, *fit.notes, *notes],
     }
-
-
-def _right_labels(fit: TableFit) -> dict[str, Any] | None:
-    """Return the accuracy against right labels that q says, and what q is."""
-    return {"accuracy": fit.sure, "says": fit.model.about_q} if fit.model.corrects else None
 
 
 def columns_left_out(fit: TableFit) -> dict[str, str]:
