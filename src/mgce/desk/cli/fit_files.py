@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,26 +67,22 @@ def changed_table(
         form = replace(form, header=reading.header, sheet=reading.sheet)
     if reading is not None and is_like(out, table):
         if is_text_file(table):
-            labels, content = (change.target, change.labels), content_of(table)
-            as_they_are = changed_text(content, form, change.rows, labels)
-            if change.mends or formulas:
-                return as_they_are, []
-            safe = changed_text(content, form, change.rows, labels, formulas=False)
-            return safe, _on_formulas(out) if safe != as_they_are else []
+            write = partial(changed_text, content_of(table), form, change.rows, (change.target, change.labels))
+            return _without_formulas(write, out, unless=change.mends or formulas)
         if change.mends:
             return _changed_workbook(origin, frame, change, out)
     changed = _changed_frame(frame, change)
     if out.suffix.lower() != ".csv":
         return to_table_file(changed, out, sheet=form.sheet), []
-    as_they_are, safe = (to_csv(changed, None, formulas=raw) for raw in (True, False))
-    if formulas or safe == as_they_are:
-        return as_they_are, []
-    return safe, _on_formulas(out)
+    return _without_formulas(partial(to_csv, changed, None), out, unless=formulas)
 
 
-def _on_formulas(out: Path) -> list[str]:
+def _without_formulas(write: Callable[..., bytes], out: Path, *, unless: bool) -> tuple[bytes, list[str]]:
+    """Return a file's content, in which no cell is a formula unless they may be, and a note if cells were changed."""
+    as_they_are = write(formulas=True)
+    safe = as_they_are if unless else write(formulas=False)
     what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
-    return [f"In {out}, {what}. --formulas leaves them as they are."]
+    return safe, [f"In {out}, {what}. --formulas leaves them as they are."] if safe != as_they_are else []
 
 
 def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: Path) -> tuple[bytes, list[str]]:

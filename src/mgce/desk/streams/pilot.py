@@ -89,10 +89,6 @@ class Pilot:
             held_out=train[:0],
             first=first,
             n_copies=len(kept) - len(train),
-            groups=None,
-            unknown=selected.iloc[:0],
-            unknown_groups=None,
-            notes=[],
         )
 
     def _distinct(

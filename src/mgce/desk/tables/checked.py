@@ -213,30 +213,23 @@ def findings(
     decided = checked.by_row(rows)
     every = [*checked.decisions.values()]
     told: dict[str, Any] = {"n": checked.n, "changed": len(checked.labels), "dropped": len(checked.dropped)}
-    told["skipped"] = sum(not one.is_settled for one in every)
+    told |= {"skipped": sum(not one.is_settled for one in every), "delta": delta}
     other = any(one.draw is not None and one.draw != draws.number[row] for row, one in decided.items())
     last = max((one.draw or 0 for one in every if one.is_random or one.is_both), default=0)
     if other or last > len(draws.number):
-        return Findings(**told, drawn=0, error=None, left=None, delta=delta, note=OTHER_DRAWS)
+        return Findings(**told, drawn=0, error=None, left=None, note=OTHER_DRAWS)
     order = np.argsort(draws.number)[:last].tolist()
     drawn, left, before = _left(order, decided, draws, delta)
     ours = np.argsort(draws.number[rows.held_out])  # the held-out rows in the order of the draws
     some = [decided.get(row) for row in rows.held_out[ours].tolist() if draws.number[row] <= last]
     wrong = [row not in decided or decided[row].label != decided[row].given for row in order[:drawn]]
+    right, is_open = [one and (one.label or None) for one in some], [one is None for one in some]
+    given = rows.labels.to_numpy()[rows.held_out[ours]].tolist()
     return Findings(
         **told,
         drawn=drawn,
-        error=error_bound(
-            [None if one is None else one.label or None for one in some],
-            predicted[ours].tolist(),
-            rows.labels.to_numpy()[rows.held_out[ours]].tolist(),
-            delta,
-            is_open=[one is None for one in some],
-        )
-        if independent
-        else None,
+        error=error_bound(right, predicted[ours].tolist(), given, delta, is_open=is_open) if independent else None,
         left=left,
-        delta=delta,
         note="" if independent else DEPENDENT,
         before=before,
         wrong=sum(wrong),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,10 +108,11 @@ class Rows:
     held_out: IntArray  # indices of the rows held out, likewise; of the copies of a row, only one is in either
     first: IntArray  # (n,), the index of the row that stands for all copies of a row: its own, if it has none
     n_copies: int  # labelled rows that are copies, not counting one row of each set of copies
-    groups: NDArray[Any] | None  # (n,), the group of each row, if rows were held out by groups
-    unknown: pd.DataFrame  # features of further rows held out, whose label is none of the classes: errors of any model
-    unknown_groups: NDArray[Any] | None  # their groups
-    notes: list[str]  # sentences for the user about rows that were left out, and about copies
+    groups: NDArray[Any] | None = None  # (n,), the group of each row, if rows were held out by groups
+    # Features of further rows held out, whose label is none of the classes: errors of any model; and their groups.
+    unknown: pd.DataFrame = field(default_factory=pd.DataFrame)
+    unknown_groups: NDArray[Any] | None = None
+    notes: list[str] = field(default_factory=list)  # for the user, about rows that were left out, and about copies
     weights: NDArray[np.float64] | None = None  # of the rows, (n,), where they are not the numbers of their copies
 
     @property
