@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import difflib
 import io
 import posixpath
@@ -259,7 +258,7 @@ def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
         columns[key] = [row[place] if place < len(row) else None for row in cells]
     notes = [others] if others and asked.sheet is None else []
     notes += map(printable, (*told, *blank, *_hidden(sheet), *_merged(sheet, filled, in_names)))
-    notes += map(printable, (*_without_value(sheet, columns), *_texts_among_dates(columns, asked.missing)))
+    notes += map(printable, _without_value(sheet, columns))
     # The names stand on line 1 and row i on line i + 2, but for the blank lines above it.
     above = [number - row - 2 for row, number in enumerate(numbers)]
     before = tuple(row for row, (last, now) in enumerate(pairwise([0, *above])) for _ in range(now - last))
@@ -380,18 +379,6 @@ def _without_value(sheet: Sheet, columns: dict[str, list[Any]]) -> Iterator[str]
             f"{len(sheet.no_dates):,} {have} the format of a date, but a number that is none ({number}, for one), "
             "which counts as missing."
         )
-
-
-def _texts_among_dates(columns: dict[str, list[Any]], missing: Collection[str]) -> Iterator[str]:
-    """Yield a sentence on each column that has texts beside dates: Excel has no dates before 1900."""
-    for name, values in columns.items():
-        if any(isinstance(value, dt.datetime) for value in values):
-            texts = [value for value in values if isinstance(value, str) and value not in (*missing, *EXCEL_ERRORS)]
-            if texts:
-                yield (
-                    f"Column `{name}` holds dates, and {counted(len(texts), 'text')} ({texts[0][:40]!r}, for one). "
-                    "Excel has no dates before 1900; such a date is read if it is written like 1899-12-31."
-                )
 
 
 def _was(n: int) -> str:

@@ -78,6 +78,8 @@ class _Xml:
     def __init__(self, size: TableSize) -> None:
         self.size = size
         self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parts: list[str] = []  # of a text
+        self._inside = self._reading_aid = False  # where it stands; how a word is pronounced, above the word
 
     @property
     def byte(self) -> int:
@@ -92,6 +94,8 @@ class _Xml:
 
     def text(self, text: str) -> None:
         """Handle text between two tags."""
+        if self._inside:
+            self._parts.append(text)
 
     def read(self, file: IO[bytes]) -> None:
         """Read the part to its end."""
@@ -137,14 +141,12 @@ class Texts(_Xml):
     def __init__(self, size: TableSize) -> None:
         super().__init__(size)
         self.texts: list[str] = []
-        self._parts: list[str] = []
-        self._inside = self._reading_aid = False
 
     def start(self, tag: str, values: dict[str, str]) -> None:
         """Handle the start tag of an XML element."""
         if tag == "si":
             self._parts = []
-        elif tag == "rPh":  # how a word is pronounced, above the word
+        elif tag == "rPh":
             self._reading_aid = True
         self._inside = tag == "t" and not self._reading_aid
 
@@ -157,11 +159,6 @@ class Texts(_Xml):
             text = _unescaped("".join(self._parts))
             self.size.add(OBJECT + len(text))
             self.texts.append(text)
-
-    def text(self, text: str) -> None:
-        """Handle text between two tags."""
-        if self._inside:
-            self._parts.append(text)
 
 
 class Dates:
@@ -198,8 +195,7 @@ class Cells(_Xml):
         self._row: list[Any] = []
         self._number = self._place = self._width = 0
         self._kind, self._style = "n", ""
-        self._parts: list[str] = []
-        self._in_cell = self._inside = self._has_value = self._formula = self._reading_aid = False
+        self._in_cell = self._has_value = self._formula = False
 
     def start(self, tag: str, values: dict[str, str]) -> None:
         """Handle the start tag of an XML element."""
@@ -225,11 +221,6 @@ class Cells(_Xml):
             self.sheet.hidden_columns[max(0, first - 1) : last] = b"\1" * (last - max(0, first - 1))
         elif tag == "autoFilter":
             self.sheet.filtered = True
-
-    def text(self, text: str) -> None:
-        """Handle text between two tags."""
-        if self._inside:
-            self._parts.append(text)
 
     def end(self, tag: str) -> None:
         """Handle the end tag of an XML element."""
