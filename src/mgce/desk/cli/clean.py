@@ -19,7 +19,7 @@ from mgce._rounding import confidence_text, percent_up
 from mgce.desk.cli.outputs import Json, Quiet, check_outputs, check_table, terminal, write_json
 from mgce.desk.cli.review import ENDING
 from mgce.desk.cli.shared_options import grouped, parse_names, typed
-from mgce.desk.files.layout import counted
+from mgce.desk.files.layout import were
 from mgce.desk.files.written_tables import to_table_file
 from mgce.desk.review.cleaning import Cleaning, allowance, clean_labels
 from mgce.desk.review.decision_file import (
@@ -96,12 +96,12 @@ def clean(
     else:
         write_files(table.parent, {table.name: _table(review.rows, labels, table)})
         commands = []
-        stay = f" {_rows(skipped)} skipped: the given label stays, and is not among those bounded." if skipped else ""
+        stay = f" {were(skipped, 'row')} skipped: the given label stays, and is not among those bounded."
         said = (
             f"With confidence {confidence_text(1 - goal.delta)}, at most {result.wrong_left:,} of {bounded:,} labels "
             f"({_most(share, goal.at_most)}) in {table} are wrong. {n_checked:,} labels were looked up. "
-            f"{_rows(dropped)} dropped and left out.{stay} This assumes that the decisions are right, and that the "
-            "file of suspects was made before them."
+            f"{were(dropped, 'row')} dropped and left out.{stay if skipped else ''} This assumes that the decisions "
+            "are right, and that the file of suspects was made before them."
         )
         if table.suffix.lower() == ".xlsx":
             said += f" {table} is made from the file of suspects: it has no sheets, formats or formulas of yours."
@@ -194,11 +194,6 @@ def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str
 def _most(share: float, at_most: float) -> str:
     """Format a bound in percent, rounded up, but never above `at_most`, the share that was asked for."""
     return f"{100 * at_most:g}%" if float(percent_up(share)[:-1]) > 100 * at_most else percent_up(share)
-
-
-def _rows(n: int) -> str:
-    """Return a number of rows with its verb."""
-    return f"{counted(n, 'row')} {'was' if n == 1 else 'were'}"
 
 
 def doubts(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

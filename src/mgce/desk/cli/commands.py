@@ -62,17 +62,15 @@ PANELS = {
     "The encoder": ("encoder", "batch", "half", "shard"),
     "Where and how it runs": ("threads", "device"),
     "Writing the results": (
-        *(
-            "out",
-            "out_dir",
-            "probabilities",
-            "sets",
-            "suspects",
-            "cleaned",
-            "formulas",
-            "json_file",
-            "quiet",
-        ),
+        "out",
+        "out_dir",
+        "probabilities",
+        "sets",
+        "suspects",
+        "cleaned",
+        "formulas",
+        "json_file",
+        "quiet",
     ),
 }
 

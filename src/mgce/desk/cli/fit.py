@@ -34,6 +34,7 @@ from mgce.desk.cli.shared_options import Form, grouped, typed
 from mgce.desk.cli.terminal import Terminal, nothing_written_if_interrupted, steps_shown
 from mgce.desk.encoders.embedding import Inputs
 from mgce.desk.encoders.libraries import BUILT_IN
+from mgce.desk.files.layout import were
 from mgce.desk.files.parts import is_parts
 from mgce.desk.files.table_files import table_name
 from mgce.desk.files.text_tables import TextFormat
@@ -229,15 +230,10 @@ class _Input:
             source = replace(source, frame=labelled.frame, notes=[*source.notes, *labelled.notes])
             plan, consensus = labelled.plan, labelled.consensus
         decisions, replaced = decided
-        last = _on_replaced(replaced)
+        last = [f"{were(replaced, 'decision')} replaced by a later one."] if replaced else []
         about = About(source.reading, decisions, source.card, consensus, source.notes, last, _caution(self.table))
         with steps_shown(console, "Fitting") as told:
             return run(source.frame, plan, told, jobs, about), labelled
-
-
-def _on_replaced(n: int) -> list[str]:
-    """Return a note if decisions were replaced by later ones."""
-    return [f"{n:,} {'decision was' if n == 1 else 'decisions were'} replaced by a later one."] if n else []
 
 
 def _caution(table: Path) -> str:

@@ -39,6 +39,7 @@ from mgce.desk.columns.cells import (
 )
 from mgce.desk.columns.spellings import respelt
 from mgce.desk.columns.texts import MANY_ROWS, are_marks, is_text
+from mgce.desk.files.layout import counted
 from mgce.desk.files.reading import row_number
 from mgce.desk.files.table_files import require_column, sheets_of
 from mgce.desk.files.vectors import Vector, matrix, with_vectors
@@ -271,7 +272,7 @@ def unseen_categories(selected: pd.DataFrame, known: Mapping[str, Collection[Any
     for column, categories in known.items():
         values = selected[column][~selected[column].isin(list(categories))]
         if len(values):
-            rows = f"{len(values):,} row{'s' * (len(values) > 1)}"
+            rows = counted(len(values), "row")
             example = "a missing value" if pd.isna(values.iloc[0]) else repr(values.iloc[0])
             sentences.append(
                 f"In {rows}, column `{column}` holds a category that no training row had ({example}, for one); "
@@ -292,7 +293,7 @@ def unlike_their_column(frame: pd.DataFrame, selected: pd.DataFrame, kinds: Mapp
     for name, kind in kinds.items():
         misfits = frame[name][selected[name].isna() & frame[name].notna()]
         if kind not in AS_WRITTEN and len(misfits):
-            rows = f"{len(misfits):,} row{'s' * (len(misfits) > 1)}"
+            rows = counted(len(misfits), "row")
             words = [*map(repr, misfits.astype(str).value_counts().index)]
             thousands = misfits.astype(str).str.fullmatch(GROUPED).any()
             sentences.append(

@@ -196,12 +196,10 @@ def _on_names(names: list[str], n: int) -> tuple[str, ...]:
 
 def pictures_in(folder: Path) -> Iterator[Path]:
     """Yield the pictures in a folder and the folders below; hidden files are left out."""
-    return (path for path in folder.rglob("*") if _is_picture(path, folder))
-
-
-def _is_picture(path: Path, folder: Path) -> bool:
-    hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-    return path.suffix.lower() in SUFFIXES and not hidden and path.is_file()
+    for path in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix.lower() in SUFFIXES and not hidden and path.is_file():
+            yield path
 
 
 def _is_file(folder: Path, cell: str) -> bool:

@@ -152,7 +152,7 @@ def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int
         value may be that of the old labels. Excel shows such values until it calculates again.
     """
     book = Workbook(io.BytesIO(content), len(content))
-    path = book.path(title)
+    path = book.paths[title]
     places = book.cells(title, partial(_Places, column))
     assert isinstance(places, _Places)
     stored = 0
@@ -160,7 +160,7 @@ def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int
         if not any(
             _RECALCULATES.search(archive.read(name)) for name in archive.namelist() if name.endswith("book.xml")
         ):
-            stored = sum(len(_STORED.findall(archive.read(book.path(name)))) for name in book.sheets)
+            stored = sum(len(_STORED.findall(archive.read(book.paths[name]))) for name in book.sheets)
         changed = _changed_xml(archive.read(path), places, cells)
         buffer = io.BytesIO()
         with ZipFile(buffer, "w") as written:

@@ -56,7 +56,7 @@ class Workbook:
         self.size = TableSize(stored)
         self._archive = ZipFile(content)
         check_zip(self._archive)
-        self._paths: dict[str, str] = {}
+        self.paths: dict[str, str] = {}  # from the name of a sheet to that of the part of the file that holds it
         self._visible: list[str] = []
         self._since_1904 = False
         self._others: dict[str, str] = {}
@@ -69,9 +69,9 @@ class Workbook:
         Raises:
             ValueError: if the file has no sheet of cells.
         """
-        if not self._paths:
+        if not self.paths:
             raise ValueError("it has no sheet of cells")
-        return sorted(self._paths, key=lambda name: name not in self._visible)
+        return sorted(self.paths, key=lambda name: name not in self._visible)
 
     def sheet(self, title: str, kind: type[Cells] = Cells) -> Sheet:
         """Return the cells of a sheet, or those of its first rows."""
@@ -82,14 +82,10 @@ class Workbook:
         self.size.add(CELL * len(cells.sheet.rows) * cells.sheet.width)
         return cells.sheet
 
-    def path(self, title: str) -> str:
-        """Return the name of the part of the file that holds a sheet."""
-        return self._paths[title]
-
     def cells(self, title: str, kind: Callable[..., Cells]) -> Cells:
         """Read the cells of a sheet, and return the reader, which holds them."""
         cells = kind(title, self.size, self._texts, Dates(self._formats, self._since_1904))
-        with self._archive.open(self._paths[title]) as file:
+        with self._archive.open(self.paths[title]) as file:
             cells.read(file)
         return cells
 
@@ -145,7 +141,7 @@ class Workbook:
         for title, key, state in listed:
             kind, path = parts.get(key, ("", ""))
             if kind == "worksheet":
-                self._paths[title] = path
+                self.paths[title] = path
                 self._visible += [title] if state == "visible" else []
         self._others = dict(parts.values())
 

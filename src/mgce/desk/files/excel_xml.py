@@ -24,7 +24,8 @@ from mgce.desk.files.layout import FIRST_ROWS
 # take no memory but time: some ten seconds up to the limit.
 TAG, CELL = 48, 32
 _REFERENCE = re.compile(r"\$?([A-Za-z]{1,3})\$?([0-9]+)")
-_ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")  # a character that XML does not have
+# A character that XML does not have, but for half of a character.
+_ESCAPED = re.compile("_x((?![Dd][89A-Fa-f])[0-9A-Fa-f]{4})_")
 Range = tuple[int, int, int, int]  # first row and column, last row and column
 
 
@@ -342,9 +343,4 @@ def is_true(text: str | None) -> bool:
 
 def _unescaped(text: str) -> str:
     """Return a text with the characters that stand in it as _x000D_."""
-    return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text) if "_x" in text else text
-
-
-def _character(code: int) -> str:
-    """Return the character of a code; "" for half of a character."""
-    return "" if 0xD800 <= code <= 0xDFFF else chr(code)
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text

@@ -217,6 +217,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
+def were(n: int, noun: str) -> str:
+    """Return a number of things with the verb of a passive."""
+    return f"{counted(n, noun)} {'was' if n == 1 else 'were'}"
+
+
 def _goes_on(rows: Sequence[Row], place: int) -> bool:
     """Return whether the next row has names of columns too: only for columns without one, and above all numbers."""
     if len(rows) < place + 3:

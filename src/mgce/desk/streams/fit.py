@@ -20,6 +20,7 @@ from mgce._messages import expected
 from mgce._threads import one_blas_thread, one_torch_thread
 from mgce.desk.columns.kinds import unlike_their_column
 from mgce.desk.columns.notes import without_label
+from mgce.desk.files.layout import were
 from mgce.desk.files.parts import PART, Parts
 from mgce.desk.files.reading import Reading
 from mgce.desk.review.draws import Draws
@@ -307,8 +308,7 @@ def _on_chunks(work: Work, first: TableFit, share: NoiseShare) -> list[str]:
 
 def _too_rare(n: int) -> list[str]:
     """Report, if there are any, that n rows were left out whose label the first chunk lacks."""
-    rows = "1 row was" if n == 1 else f"{n:,} rows were"
-    return [f"{rows} left out, with labels too rare for the first chunk."] if n else []
+    return [f"{were(n, 'row')} left out, with labels too rare for the first chunk."] if n else []
 
 
 def _on_first(notes: list[str], ours: Judged) -> list[str]:

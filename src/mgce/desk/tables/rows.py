@@ -20,6 +20,7 @@ from mgce._text import spreadsheet_text
 from mgce.desk.columns.copies import numbered, things_and_copies
 from mgce.desk.columns.kinds import Columns, names_of_rows
 from mgce.desk.columns.notes import held_out_together, without_label
+from mgce.desk.files.layout import were
 from mgce.desk.files.table_files import require_column
 from mgce.desk.files.tables import make_table
 from mgce.desk.review.keys import DIGITS, example_keys, is_long, number_text, packed
@@ -319,8 +320,8 @@ def _on_rare(rare: list[str], n: int, held_out: int) -> list[str]:
     """Report, if there are any rare labels, that the n rows with these labels were left out, some of them held out."""
     if not rare:
         return []
-    rows = "1 row was" if n == 1 else f"{n:,} rows were"
-    said = f"{rows} left out: fewer than two training rows have their label ({listed([*map(repr, rare)], NAMED)})."
+    labels = listed([*map(repr, rare)], NAMED)
+    said = f"{were(n, 'row')} left out: fewer than two training rows have their label ({labels})."
     errors = f" The bound counts {held_out:,} of them as errors of the model, since they were held out."
     return [said + (errors if held_out else "")]
 
