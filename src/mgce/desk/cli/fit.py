@@ -48,7 +48,6 @@ from mgce.desk.tables.summary import summary
 from mgce.desk.tables.suspects_report import (
     WORST,
     checked_sentences,
-    line_cells,
     next_steps,
     suspect_cells,
     suspect_head,
@@ -64,12 +63,9 @@ def print_fit(console: Terminal, result: TableFit, steps: Mapping[str, str], not
         steps: sentences on what to do next, each with its command.
         notes: sentences on the changed tables that were written.
     """
-    for sentence in (*result.asked, *report.in_short(result, steps)):
+    against = report.against_given(result), result.certificate.caution
+    for sentence in (*result.asked, *report.in_short(result, steps), *filter(None, against)):
         console.print(sentence)
-    if of_given := report.against_given(result):
-        console.print(of_given)
-    if result.certificate.caution:
-        console.print(result.certificate.caution)
     console.print(f"Read {report.reading(result)}")
     console.print_notes([*result.notes, *notes])
     annotators = [] if result.consensus is None else annotator_sentences(result.consensus)
@@ -88,7 +84,7 @@ def _suspects_grid(result: TableFit, rows: NDArray[np.int64]) -> Grid:
     for place, name in enumerate(suspect_head(result)):
         grid.add_column(Plain(name), justify="left" if place < 3 else "right")
     for row in rows.tolist():
-        grid.add_row(*map(Plain, [*suspect_cells(result, row), *line_cells(result, row)]))
+        grid.add_row(*map(Plain, suspect_cells(result, row)))
     return grid
 
 

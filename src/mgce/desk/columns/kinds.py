@@ -129,8 +129,8 @@ class Columns:
         features = [name for name in frame.columns if name not in (target, id, *drop) and frame[name].notna().any()]
         told: dict[str, tuple[str, str | None]] = {name: (TEXT, None) for name in text}
         told |= {name: (CATEGORY, None) for name in category}
-        numbers = {name: _number_format(plain_column(frame[name])) or PLAIN for name in number if name in features}
-        told |= {name: (NUMBER, form) for name, form in numbers.items()}
+        for name in {*number}.intersection(features):
+            told[name] = NUMBER, _number_format(plain_column(frame[name])) or PLAIN
         embeddings = [name for name in features if name not in told and _is_embedding(frame[name])]
         if embeddings:
             return _of_embedding(frame, embeddings, target, id)

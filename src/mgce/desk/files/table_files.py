@@ -97,7 +97,7 @@ def read_accounted(
     import pandas as pd
 
     if is_parts(path):
-        frame, reading, written = read_parts(Parts.of(path)).accounted(table_file_name(path))
+        frame, reading, written = read_parts(Parts.of(path), table_file_name(path))
         return _checked(frame, written, name, text), reading
     if path != STDIN and path.is_dir():
         raise ValueError(expected(name, "a file with a table", f"the folder {path}{tables_in(path)}"))
@@ -116,7 +116,7 @@ def read_accounted(
             if reader is None:
                 frame, reading, written = read_text_table(content, asked, form)
             else:
-                frame, reading, written = reader(io.BytesIO(content), asked).accounted(asked.file)
+                frame, reading, written = reader(io.BytesIO(content), asked)
     except AskedError:
         raise
     except UnicodeDecodeError as error:
@@ -140,7 +140,7 @@ def accounted(table: Any, text: Collection[str] = ()) -> tuple[pd.DataFrame, Rea
     Raises:
         TypeError: if `table` is no frame. ValueError: if it has no rows, or two columns of one name.
     """
-    frame, reading, names = read_python_frame(table).accounted("frame")
+    frame, reading, names = read_python_frame(table)
     return _checked(frame.copy(deep=False), names, "table", text), reading
 
 

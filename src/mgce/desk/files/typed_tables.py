@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
@@ -86,26 +86,11 @@ def _archive(content: bytes) -> tuple[str, str]:
 JSON_LINE, JSON_BYTE = 256, 24
 
 
-@dataclass(frozen=True)
-class Typed:
-    """A table that was read, with the names of its columns, its format, and notes."""
-
-    frame: pd.DataFrame
-    names: list[str]  # of its columns as they stand in the file; "" for one without a name
-    source: str  # the format, in words
-    notes: list[str] = field(default_factory=list)
-    rows_before_blank: tuple[int, ...] | None = None  # as `Reading` has them
-    header: int | None = None  # likewise
-    sheet: str | None = None  # likewise
-
-    def accounted(self, file: str) -> tuple[pd.DataFrame, Reading, list[str]]:
-        """Return the table, the report on how it was read, and the names of its columns."""
-        reading = Reading(file, *self.frame.shape, source=self.source, sentences=tuple(self.notes))
-        reading = replace(reading, rows_before_blank=self.rows_before_blank, header=self.header, sheet=self.sheet)
-        return self.frame, reading, self.names
+# A table, the report on how it was read, and the names of its columns as they stand in the file; "" for no name.
+Read = tuple["pd.DataFrame", Reading, list[str]]
 
 
-def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
+def read_parquet(content: io.BytesIO, asked: Asked) -> Read:
     """Read a Parquet file in batches of rows.
 
     A small file can contain a long text that is repeated in millions of rows. So what the cells become is counted
@@ -117,17 +102,16 @@ def read_parquet(content: io.BytesIO, asked: Asked) -> Typed:
     with pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as file:
         size = TableSize(asked.stored)
         check_parquet(file, size)
-        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, "Parquet", size)
+        return _of_batches(file.iter_batches(PARQUET_ROWS), file.schema_arrow, size, asked.file, "Parquet")
 
 
-def read_parts(parts: Parts) -> Typed:
-    """Read all rows of a table in several files."""
+def read_parts(parts: Parts, name: str) -> Read:
+    """Read all rows of a table in several files; `name` is what the report calls it."""
     size = TableSize(sum(file.stat().st_size for file in parts.files))
-    typed = _of_batches(parts.batches(), parts.schema, parts.source, size)
-    return replace(typed, notes=[*parts.notes, *typed.notes])
+    return _of_batches(parts.batches(), parts.schema, size, name, parts.source, parts.notes)
 
 
-def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
+def read_arrow(content: io.BytesIO, asked: Asked) -> Read:
     """Read an Arrow file or an Arrow stream; Feather files since version 2 are Arrow files."""
     import pyarrow as pa
 
@@ -135,12 +119,13 @@ def read_arrow(content: io.BytesIO, asked: Asked) -> Typed:
     check_arrow(content.getvalue(), size)
     if content.getvalue().startswith(b"ARROW1"):
         with pa.ipc.open_file(content) as file:
-            return _of_batches(map(file.get_batch, range(file.num_record_batches)), file.schema, "Arrow", size)
+            batches = map(file.get_batch, range(file.num_record_batches))
+            return _of_batches(batches, file.schema, size, asked.file, "Arrow")
     with pa.ipc.open_stream(content) as stream:
-        return _of_batches(stream, stream.schema, "Arrow", size)
+        return _of_batches(stream, stream.schema, size, asked.file, "Arrow")
 
 
-def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
+def read_excel(content: io.BytesIO, asked: Asked) -> Read:
     """Read a sheet of an Excel file: a row of column names, and cells with the values that Excel last computed."""
     table = sheet_table(content, asked)
     frame = _typed(table.columns, asked, EXCEL_ERRORS)
@@ -148,11 +133,12 @@ def read_excel(content: io.BytesIO, asked: Asked) -> Typed:
     words = {*asked.missing} - {"", *EXCEL_ERRORS}
     texts = ((cell, name) for name, cells in table.columns.items() for cell in cells if isinstance(cell, str))
     notes = [*table.notes, *on_marks(Counter(one for one in texts if one[0] in words), asked.classes)]
-    source = f"sheet {table.title!r} of Excel"
-    return Typed(frame, table.names, source, notes, table.rows_before_blank, table.header, table.title)
+    frame, reading, names = _read(frame, asked.file, f"sheet {table.title!r} of Excel", notes, table.names)
+    reading = replace(reading, rows_before_blank=table.rows_before_blank, header=table.header, sheet=table.title)
+    return frame, reading, names
 
 
-def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
+def read_json_lines(content: io.BytesIO, asked: Asked) -> Read:
     """Read a file with one JSON object on each line; keys are column names, and null is a missing value."""
     size = TableSize(asked.stored)
     columns: dict[str, list[Any]] = {}
@@ -175,7 +161,7 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Typed:
         lack = "1 line lacks" if len(short) == 1 else f"{len(short):,} lines lack"
         notes.append(f"{lack} keys that others have (line {short[0]}, for one); these values count as missing.")
     columns = {name: _lists_as_text(values) for name, values in columns.items()}
-    return Typed(_typed(columns, replace(asked, missing=())), [*columns], "JSON lines", notes)
+    return _read(_typed(columns, replace(asked, missing=())), asked.file, "JSON lines", notes)
 
 
 def _append(columns: dict[str, list[Any]], pairs: dict[str, Any], row: int) -> None:
@@ -186,7 +172,7 @@ def _append(columns: dict[str, list[Any]], pairs: dict[str, Any], row: int) -> N
         values.append(value)
 
 
-def read_python_frame(table: Any) -> Typed:
+def read_python_frame(table: Any) -> Read:
     """Convert a frame of pandas or polars, or any object with a method `to_pandas`, to a table.
 
     Raises:
@@ -198,10 +184,10 @@ def read_python_frame(table: Any) -> Typed:
     if frame.index.name is None and frame.index.dtype.kind in "iu":  # the numbers of rows, some left out before
         frame = frame.reset_index(drop=True)
     frame, notes = _with_index(frame)
-    return Typed(frame, [*map(str, frame.columns)], source, notes)
+    return _read(frame, "frame", source, notes)
 
 
-Reader = Callable[[io.BytesIO, Asked], Typed]
+Reader = Callable[[io.BytesIO, Asked], Read]
 # By the last suffix of a file's name.
 READERS: dict[str, Reader] = {
     ".parquet": read_parquet,
@@ -222,7 +208,15 @@ def reader_of_content(content: bytes) -> Reader | None:
     return READS.get(kind[0]) if kind else read_json_lines if content.startswith(b"{") else None
 
 
-def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSize) -> Typed:
+def _read(frame: pd.DataFrame, file: str, source: str, notes: Collection[str], names: list[str] | None = None) -> Read:
+    """Return a table with the report: `source` is its format in words, and `names` are those that stand in the file."""
+    reading = Reading(file, *frame.shape, source=source, sentences=tuple(notes))
+    return frame, reading, [*map(str, frame.columns)] if names is None else names
+
+
+def _of_batches(
+    batches: Iterable[Any], schema: Any, size: TableSize, file: str, source: str, notes: Collection[str] = ()
+) -> Read:
     """Combine batches of Arrow into a table; count what their cells become, to stop if that is too much."""
     import pyarrow as pa
     from pyarrow.types import is_nested
@@ -239,8 +233,8 @@ def _of_batches(batches: Iterable[Any], schema: Any, source: str, size: TableSiz
         batch.validate(full=True)  # finds, for one, text that is not UTF-8, which would only fail when it is used
         kept.append(batch)
         size.add(sum(map(memory_of, batch.columns)))
-    frame, notes = _with_index(of_arrow(pa.Table.from_batches(kept, schema)))
-    return Typed(frame, [*map(str, frame.columns)], source, notes)
+    frame, on_index = _with_index(of_arrow(pa.Table.from_batches(kept, schema)))
+    return _read(frame, file, source, [*notes, *on_index])
 
 
 def _with_index(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 DATASETS = ("breast_cancer", "digits", "iris", "wine")  # those that scikit-learn brings: nothing is downloaded
 LABEL = "label"  # the column of the classes
-FIRST = (
-    20,
-    50,
-)  # suspects that are counted: as many labels as a person looks at in one sitting, and in a day
+FIRST = (20, 50)  # suspects that are counted: as many labels as a person looks at in one sitting, and in a day
 LIBRARY = {"random forest": RandomForestClassifier, "gradient boosting": HistGradientBoostingClassifier}
 
 

@@ -22,7 +22,6 @@ from mgce.desk.tables.suspects_report import (
     FEW_LOOKS,
     NO_PICTURES,
     checked_section,
-    line_cells,
     next_section,
     next_steps,
     right_on_checked,
@@ -107,10 +106,8 @@ def _measured_and_certified(fit: TableFit) -> str:
         f"Accuracy: on {certificate.n:,} {rows} that it had not seen, the model agrees with {label} in "
         f"{fit.quality['accuracy']:.1%}."
     )
-    error, confidence = (
-        certificate.assumed.argmax_error,
-        f"With confidence {confidence_text(1 - certificate.delta)}",
-    )
+    error = certificate.assumed.argmax_error
+    confidence = f"With confidence {confidence_text(1 - certificate.delta)}"
     if certificate.refuted is not None:
         return (
             f"{measured} {confidence}, these labels refute {certificate.refuted}. The model disagrees with "
@@ -323,11 +320,7 @@ def _suspects(fit: TableFit, most: int) -> str:
     )
     each = zip(fit.model.classes, fit.counts.rows.tolist(), fit.counts.look_wrong.tolist(), strict=True)
     counts = [[str(label), f"{n:,}", f"{wrong:,}"] for label, n, wrong in each if n]
-    words += table(
-        look_wrong,
-        ["given", "rows", "look wrong"],
-        counts,
-    )
+    words += table(look_wrong, ["given", "rows", "look wrong"], counts)
     suspects = fit.judgement.suspects(most)
     if not suspects.size:
         return words + paragraph("None: every label is the most probable class of its row.")
@@ -336,7 +329,7 @@ def _suspects(fit: TableFit, most: int) -> str:
         f"The most suspect rows, {len(suspects)} of them. Of their labels, "
         f"{fit.judgement.wrong[suspects].mean():.0%} are expected to be wrong.{numbers}",
         suspect_head(fit),
-        [[*suspect_cells(fit, int(row)), *line_cells(fit, int(row))] for row in suspects],
+        [suspect_cells(fit, int(row)) for row in suspects],
         words=3,
     )
 

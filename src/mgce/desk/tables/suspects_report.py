@@ -32,23 +32,21 @@ LONGEST = 60  # characters of a cell there: a line of a phone, or half of one el
 def suspect_cells(fit: TableFit, row: int) -> list[str]:
     """Return a row of the table of suspects: name, given label, suggested label, probability that the label is wrong.
 
+    Last is the number of the row's line in the file, if the file has lines.
+
     Args:
         fit: what :func:`mgce.desk.tables.fit.run` returned.
         row: index of the row.
     """
     judged = fit.judgement
     given, suggested = (str(labels[row]) for labels in (judged.given, judged.suggested))
-    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judged.wrong[row]))]
+    line = [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
+    return [fit.row_names.iloc[row], given, suggested, probability_text(float(judged.wrong[row])), *line]
 
 
 def suspect_head(fit: TableFit) -> list[str]:
-    """Return the column names for the cells of :func:`suspect_cells` and :func:`line_cells`."""
+    """Return the column names for the cells of :func:`suspect_cells`."""
     return [fit.plan.id or "row", "given", "suggested", "wrong", *(["line"] if fit.listing.lines is not None else [])]
-
-
-def line_cells(fit: TableFit, row: int) -> list[str]:
-    """Return a cell with the line number of a row in the file; no cell if the file has no lines."""
-    return [] if fit.listing.lines is None else [str(fit.listing.lines[row])]
 
 
 def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
@@ -61,10 +59,7 @@ def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> st
     more = f" {cells.shape[1] - CELLS} more columns are in the file of suspects." if cells.shape[1] > CELLS else ""
     lines = " Lines are those of a spreadsheet." if fit.listing.lines is not None else ""
     texts = cells[shown].astype(object).where(cells[shown].notna(), "").iloc[worst]
-    rows = [
-        [*suspect_cells(fit, row), *line_cells(fit, row), *map(_short, texts.iloc[place])]
-        for place, row in enumerate(worst.tolist())
-    ]
+    rows = [[*suspect_cells(fit, row), *map(_short, texts.iloc[n])] for n, row in enumerate(worst.tolist())]
     seen = shelf(
         figure(image(pictures[row], f"picture of row {cells[0]}", "jpeg"), _caption(*cells[:3]))
         for row, cells in zip(worst.tolist(), rows, strict=True)
@@ -210,11 +205,8 @@ def checked_sentences(fit: TableFit) -> list[str]:
 
 def checked_section(fit: TableFit) -> str:
     """Return HTML on what a review of labels changed, and on the labels that figures compare with."""
-    right = [
-        right_on_checked(fit),
-        f"All other accuracies, bounds and calibration errors compare with {fit.given_label}.",
-    ]
-    return bullets(filter(None, [*right, *checked_sentences(fit)]))
+    others = f"All other accuracies, bounds and calibration errors compare with {fit.given_label}."
+    return bullets(filter(None, [right_on_checked(fit), others, *checked_sentences(fit)]))
 
 
 def _caption(name: str, given: str, suggested: str) -> str:
