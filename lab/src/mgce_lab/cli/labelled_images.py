@@ -91,7 +91,7 @@ def read_folder(
         pixels, read = read_squares(paths, size or SIZE, on_picture)
     except ImportError as error:  # Pillow, of an extra
         raise ValueError(str(error)) from error
-    notes += [*inputs.notes, *on_unread(frame[column][~read].astype(str).tolist(), len(read))[1]]
+    notes += [*inputs.notes, *on_unread(frame[column][~read].astype(str).tolist(), len(read))]
     return LabelledImages(pixels, frame[read].reset_index(drop=True), column, target, notes)
 
 

@@ -20,6 +20,7 @@ from mgce._messages import expected, not_installed
 from mgce._text import printable
 from mgce.desk.encoders.pictures import on_unread
 from mgce._validation import NAMED, expected, listed, not_installed
+from mgce._validation import expected, not_installed
 from mgce.desk.files.images import ImageFiles
 from mgce.desk.files.table_files import require_column, tables_in
 from mgce.features.feature_files import PICTURES, TEXTS, Card, checksum_of, read_features, write_features
@@ -293,11 +294,7 @@ def unread_pictures(inputs: Inputs, names: Iterable[str] | None) -> tuple[list[s
     """
     found = {*(inputs.names if names is None else names)}
     lost = [name for name in inputs.names if name not in found]
-    verb = "was" if len(lost) == 1 else "were"
-    said = (
-        f"{len(lost):,} of the {len(inputs):,} pictures could not be read and {verb} left out: {listed(lost, NAMED)}."
-    )
-    return lost, [printable(said)] if lost else []
+    return lost, on_unread(lost, len(inputs))
 
 
 def _block(path: Path) -> NDArray[Any]:

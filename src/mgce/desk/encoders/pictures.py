@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from mgce._messages import NAMED, listed
 from mgce._text import printable
+from mgce._validation import NAMED, listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 
@@ -53,6 +55,17 @@ class CentralSquare:
         return (
             f"upright, central square, {self.size} x {self.size} bicubic, mean {self.mean}, deviation {self.deviation}"
         )
+
+
+def on_unread(names: Sequence[str], n: int) -> list[str]:
+    """Return a sentence on pictures that cannot be read, if there are any.
+
+    Args:
+        names: their names.
+        n: the number of pictures in all.
+    """
+    said = f"of the {n:,} pictures could not be read and {'was' if len(names) == 1 else 'were'} left out"
+    return [printable(f"{len(names):,} {said}: {listed(names, NAMED)}.")] if names else []
 
 
 def thumbnail(path: Path, size: int = 160) -> bytes:
