@@ -69,12 +69,14 @@ def clean(
     table = out or suspects.parent / f"{name}.mended.csv"
     check_table("out", table)
     paths = [] if checked is None else [*dict.fromkeys(Path(path) for path in parse_names(checked))]
+    written = {"json": json_file, "out": table}
+    check_outputs(written, [suspects, *paths])
     read = read_suspects(suspects)
     decided = _decided(read_decisions(*paths)[0], read) if paths else {}
     # Each call asks for a page of its own, so that no decisions are overwritten.
     page = f"{name}-to-check-after-{len(decided)}" if decided else f"{name}-to-check"
     asked = suspects.parent / f"{page}{ENDING}.csv"
-    check_outputs({"suspects": asked, "json": json_file, "out": table}, [suspects, *paths])
+    check_outputs({"suspects": asked, **written}, [suspects, *paths])
     review = _Review.of(read, decided)
     result = review.cleaned(goal)
     labels = review.mended(result)
