@@ -12,6 +12,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
+from mgce import certify
 from mgce._column_types import texts
 from mgce.desk.columns.kinds import CATEGORY, DATE, EMBEDDING, NUMBER, TEXT, Columns
 from mgce.desk.files.table_files import accounted, read_frame
@@ -118,12 +119,13 @@ def said(model, frame):
     selected, labels = model.columns.select(frame), model.columns.labels(frame)
     predictions = model.predict(selected)
     known = labels.notna()
+    labelled = model.labelled_predictions(selected[known], labels[known])
     return {
         "names": model.columns.row_names(frame).tolist(),
         "labels": labels.tolist(),
         "classes": predictions.label.tolist(),
         "h": predictions.h.tolist(),
-        "bound": model.certify(selected[known], labels[known]).argmax_error,
+        "bound": certify(labelled.target, labelled.probs).argmax_error,
         "notes": model.unseen(selected),
     }
 

@@ -138,7 +138,8 @@ def test_the_certificate_is_that_of_the_probabilities(model, frame):
     selected, labels = model.columns.select(frame), model.columns.labels(frame)
     target = labels.map({"low": 0, "mid": 1, "top": 2}).to_numpy()
     expected = certify(target, model.pipeline.predict_proba(selected), delta=0.1, noise_rate=0.02)
-    assert model.certify(selected, labels, delta=0.1, noise_rate=0.02) == expected
+    found = model.labelled_predictions(selected, labels)
+    assert certify(found.target, found.probs, delta=0.1, noise_rate=0.02) == expected
 
 
 def test_equal_rows_have_equal_prints_and_others_have_not(model, frame):

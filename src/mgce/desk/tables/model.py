@@ -26,7 +26,6 @@ from mgce.estimators.base import link_probs
 from mgce.estimators.persistence import name_of, to_bytes
 from mgce.features.feature_files import MOST_WIDTH, Card
 from mgce.functional import minimax_probs, worst_case_probs
-from mgce.risk import RiskCertificate, certify
 from mgce.risk.parts import label_indices
 from mgce.sets import ConformalSets
 
@@ -131,20 +130,6 @@ class TableModel:
         if n * k > TABLE_CELLS:
             most = f"a table of at most {TABLE_CELLS // k:,} rows for a model of {k:,} classes; split it"
             raise ValueError(expected("table", most, f"{n:,}"))
-
-    def certify(self, selected: pd.DataFrame, labels: pd.Series[Any], **options: Any) -> RiskCertificate:
-        """Bound the model's probability of errors, from labelled rows that it was not trained on.
-
-        Args:
-            selected: features, as :meth:`Columns.select` returns them.
-            labels: the label of each row, as text.
-            **options: of :func:`mgce.certify`.
-
-        Raises:
-            ValueError: if no label is one of the classes, or an option is out of range.
-        """
-        predictions = self.labelled_predictions(selected, labels)
-        return certify(predictions.target, predictions.probs, **options)
 
     def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
         """Return predictions for labelled rows, together with the labels.
