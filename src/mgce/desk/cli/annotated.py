@@ -7,10 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated as Typed
 
-import typer
-
-from mgce._messages import expected
-from mgce._validation import expected
 from mgce.desk.cli.embedded import LABEL as FOLDER
 from mgce.desk.cli.embedded import Source
 from mgce.desk.cli.first import no_target

@@ -17,8 +17,6 @@ import pandas as pd
 from mgce._column_types import cells_of, texts
 from mgce._files import replacing, write_files
 from mgce._messages import expected
-from mgce.desk.cli.fit_options import Written
-from mgce._validation import expected
 from mgce.desk.cli.outputs import check_outputs, check_table
 from mgce.desk.columns.embeddings import COLUMN
 from mgce.desk.columns.spellings import joined, near_pairs

@@ -19,8 +19,6 @@ from mgce._files import alone_in, replacing
 from mgce._messages import expected, not_installed
 from mgce._text import printable
 from mgce.desk.encoders.pictures import on_unread
-from mgce._validation import NAMED, expected, listed, not_installed
-from mgce._validation import expected, not_installed
 from mgce.desk.files.images import ImageFiles
 from mgce.desk.files.table_files import require_column, tables_in
 from mgce.features.feature_files import PICTURES, TEXTS, Card, checksum_of, read_features, write_features

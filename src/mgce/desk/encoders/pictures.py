@@ -16,7 +16,6 @@ from torch import Tensor
 
 from mgce._messages import NAMED, listed
 from mgce._text import printable
-from mgce._validation import NAMED, listed
 from mgce.desk.files.images import ImageFiles, as_rgb
 
 

@@ -16,7 +16,6 @@ from sklearn.pipeline import Pipeline
 from mgce._limits import TABLE_CELLS, read_at_most
 from mgce._machine import build
 from mgce._messages import check_choice, expected
-from mgce._validation import check_choice, expected
 from mgce.desk.columns.copies import CHANCE
 from mgce.desk.columns.kinds import EMBEDDING, FORMATS, KINDS, Columns, unseen_categories
 from mgce.desk.tables.predictions import LabelledPredictions
