@@ -6,7 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,26 +14,60 @@ from mgce._arrays import FloatArray, IntArray
 from mgce._messages import check_number, expected
 from mgce.risk.concentration import check_delta, clopper_pearson_upper
 
-# Share of delta for weights that the sizes of the cells refute by themselves, more than three deviations away; and for
-# those at the other end, where theta would be larger. Four times as much made bounds 1 % further from the error.
-FAR, OTHER_END = 1 / 200, 1 / 400
-# Share of delta for rates that the errors of one cell refute by themselves, some four deviations away.
-IMPLAUSIBLE = 1 / 200
-# Deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
-GOOD = 2.5
-# Looked-up rows that a cell needs in the mean. With eight, cells of equal error rates made the mean bound up to 7 %
-# larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
-FEWEST = 16
-# Weights for which r is computed, each for the true weights that are nearest to it. With r for equal cells alone, a
-# cell of a tenth of 1,500 rows made the bound 6 % wider than Clopper and Pearson's, not 5 % narrower.
-WEIGHTS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
-FEW_ROWS = 100  # fewer rows cannot tell these weights apart: r is then that of equal cells
-PRIOR = 0.5  # Jeffreys'; it only orders the outcomes
-STEPS = 0.01  # deviations between weights that are tabled: a hundredth of the smaller part of the width
-TOLERANCE = 5e-4  # how much too large the bound may be for the sake of time, relatively; never too small
-# Of the search: cells a side, divisions of a side, most levels, and most rectangles at once.
-SIDE, PARTS, LEVELS, MOST = 16, 2, 16, 100_000
-TRIED = 64  # rectangles whose lower corners are tried at each division: one of them is mostly the best
+
+class Settings(NamedTuple):
+    """What decides how wide a bound is.
+
+    Attributes:
+        far: share of delta for weights that the sizes of the cells refute by themselves, more than three deviations
+            away. Four times as much made bounds 1 % further from the error.
+        other_end: the same for weights at the other end, where theta would be larger.
+        implausible: share of delta for rates that the errors of one cell refute by themselves, some four deviations
+            away.
+        good: deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
+        fewest: looked-up rows that a cell needs in the mean. With eight, cells of equal error rates made the mean bound
+            up to 7 % larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
+        weights: those for which r is computed, each for the true weights that are nearest to it. With r for equal cells
+            alone, a cell of a tenth of 1,500 rows made the bound 6 % wider than Clopper and Pearson's, with these 5 %
+            narrower.
+        few_rows: fewer rows cannot tell these weights apart: r is then that of equal cells.
+        prior: Jeffreys'; it only orders the outcomes.
+    """
+
+    far: float = 1 / 200
+    other_end: float = 1 / 400
+    implausible: float = 1 / 200
+    good: float = 2.5
+    fewest: int = 16
+    weights: tuple[float, ...] = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
+    few_rows: int = 100
+    prior: float = 0.5
+
+
+class Search(NamedTuple):
+    """How finely the worst case is searched for: a coarser search is quicker, and its bound larger.
+
+    Attributes:
+        step: deviations between weights that are tabled: a hundredth of the smaller part of the width.
+        tolerance: how much too large the bound may be, relatively; it is never too small.
+        side: rectangles along each side at the start.
+        parts: those into which each side of a rectangle is divided, the fewest that there can be.
+        levels: most divisions: by then a rectangle's side is far below the tolerance.
+        most: rectangles at once, which bounds the memory.
+        tried: rectangles whose lower corners are tried at each division: one of them is mostly the best.
+    """
+
+    step: float = 0.01
+    tolerance: float = 5e-4
+    side: int = 16
+    parts: int = 2
+    levels: int = 16
+    most: int = 100_000
+    tried: int = 64
+
+
+SETTINGS = Settings()
+SEARCH = Search()
 
 
 def stratified_upper(
@@ -110,12 +144,12 @@ def stratified_upper(
     m, n = sum(looked_up), sum(rows)
     if not future:
         return _Finite(errors, looked_up, rows, delta, (m / n, m / n), rows[0] / n, (0.0, 1.0)).upper(0.0)
-    low, high = _weight_range(rows[0], n, FAR * delta / 2)
-    edge = FEWEST / m if ratio is None else 0.0
+    low, high = _weight_range(rows[0], n, SETTINGS.far * delta / 2)
+    edge = SETTINGS.fewest / m if ratio is None else 0.0
     share, ratio = m / n if share is None else share, ratio or 1.0
     bound = 0.0
     if low < edge or high > 1 - edge:
-        bound = clopper_pearson_upper(sum(errors), m, delta * (1 - FAR))
+        bound = clopper_pearson_upper(sum(errors), m, delta * (1 - SETTINGS.far))
     for weight, start, end in _weight_bins(n):
         within = max(low, start, edge), min(high, end, 1 - edge)
         if within[0] <= within[1]:
@@ -152,30 +186,30 @@ class _Cells:
     def upper(self, reached: float) -> float:
         """Return the largest error rate that is not refuted, at least `reached`, by a search in rectangles of rates."""
         starts, ends = np.array(self._plausible).T
-        width = (ends - starts) / SIDE
-        parts = np.indices((PARTS, PARTS)).reshape(2, 1, -1)
+        width = (ends - starts) / SEARCH.side
+        parts = np.indices((SEARCH.parts, SEARCH.parts)).reshape(2, 1, -1)
         # The corners of a rectangle stand at two places of a grid, of which only the used ones are computed.
-        grids = [np.arange(SIDE), np.arange(SIDE)]
-        own = list(np.indices((SIDE, SIDE)).reshape(2, -1))
+        grids = [np.arange(SEARCH.side), np.arange(SEARCH.side)]
+        own = list(np.indices((SEARCH.side, SEARCH.side)).reshape(2, -1))
         settled = reached
-        for _ in range(LEVELS):
+        for _ in range(SEARCH.levels):
             corner = [start + grid * h for start, grid, h in zip(starts, grids, width, strict=True)]
             far = [np.minimum(end, low + h) for low, h, end in zip(corner, width, ends, strict=True)]
             p = self._p_values(*corner)[own[0], own[1]]
             top = self._largest(p, own, corner, far)
-            best = np.argpartition(-top, min(TRIED, top.size - 1))[:TRIED]
+            best = np.argpartition(-top, min(SEARCH.tried, top.size - 1))[: SEARCH.tried]
             at_corner = self._largest(p[best], [x[best] for x in own], corner, corner)
             reached = max(reached, float(at_corner.max(initial=0)))
             # A rectangle that is hardly above what is reached is not divided: its own bound is near enough.
-            kept = top > (1 + TOLERANCE) * reached
-            if not kept.any() or kept.sum() * PARTS**2 > MOST:
+            kept = top > (1 + SEARCH.tolerance) * reached
+            if not kept.any() or kept.sum() * SEARCH.parts**2 > SEARCH.most:
                 break
             settled = max(settled, float(top[~kept].max(initial=0)))
             for side, part in enumerate(parts):
                 used, place = np.unique(own[side][kept], return_inverse=True)
-                grids[side] = (PARTS * grids[side][used, None] + np.arange(PARTS)).ravel()
-                own[side] = (PARTS * place[:, None] + part).ravel()
-            width /= PARTS
+                grids[side] = (SEARCH.parts * grids[side][used, None] + np.arange(SEARCH.parts)).ravel()
+                own[side] = (SEARCH.parts * place[:, None] + part).ravel()
+            width /= SEARCH.parts
         return min(1.0, max(settled, float(top.max())))
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -191,7 +225,7 @@ class _Cells:
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return a confidence interval of each cell's error rate; the four ends share a fraction of delta equally."""
-        level = IMPLAUSIBLE * self.delta / 4
+        level = SETTINGS.implausible * self.delta / 4
         first, second = (_weight_range(k, m, level) for k, m in zip(self.errors, self.looked_up, strict=True))
         return first, second
 
@@ -216,9 +250,12 @@ class _Cells:
 
         (m1, m2), (n1, n2) = self.looked_up, self.rows
         n, w = n1 + n2, n1 / (n1 + n2)
-        p, q = (first + PRIOR) / (m1 + 2 * PRIOR), (second + PRIOR) / (m2 + 2 * PRIOR)
+        added = SETTINGS.prior
+        p, q = (first + added) / (m1 + 2 * added), (second + added) / (m2 + 2 * added)
         mean = w * p + (1 - w) * q
-        spread = w**2 * p * (1 - p) / (m1 + 2 * PRIOR + 1) + (1 - w) ** 2 * q * (1 - q) / (m2 + 2 * PRIOR + 1)
+        spread = w**2 * p * (1 - p) / (m1 + 2 * SETTINGS.prior + 1) + (1 - w) ** 2 * q * (1 - q) / (
+            m2 + 2 * SETTINGS.prior + 1
+        )
         spread = spread + (q - p) ** 2 * w * (1 - w) / n
         size = mean * (1 - mean) / spread - 1
         return np.asarray(special.betaincinv(mean * size, (1 - mean) * size, 1 - self.delta))
@@ -240,13 +277,14 @@ class _Cells:
         first, second = (_variances(*ends) for ends in zip(corner, far, strict=True))
         of_first, of_second = self.weight / self.shares[0], (1 - self.weight) / self.shares[1]
         least, most = (of_first * x[own[0]] + of_second * y[own[1]] for x, y in zip(first, second, strict=True))
-        deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-GOOD)) / (1 - FAR - OTHER_END - IMPLAUSIBLE)))
+        kept = 1 - SETTINGS.far - SETTINGS.other_end - SETTINGS.implausible  # of delta
+        deviation = -special.ndtri(np.minimum(1, p * (1 + special.ndtr(-SETTINGS.good)) / kept))
         # In r the accepted deviation of the weight falls, then rises: it is largest at an end.
         ends = self._ratio(narrowest, most), self._ratio(widest, least)
         accepted = np.maximum(*(self._weight_deviation(r, deviation) for r in ends))
         lower, upper = self._weights(accepted)
         start, end = self.within
-        refuted = (accepted <= -GOOD) | np.where(b >= far_a, lower > end, (a >= far_b) & (upper < start))
+        refuted = (accepted <= -SETTINGS.good) | np.where(b >= far_a, lower > end, (a >= far_b) & (upper < start))
         w = np.where(b >= far_a, np.maximum(lower, start), np.minimum(upper, end))
         theta = np.where((b >= far_a) | (a >= far_b), w * far_a + (1 - w) * far_b, np.maximum(far_a, far_b))
         return np.where(refuted, 0.0, theta)
@@ -267,7 +305,8 @@ class _Cells:
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least and the largest weight of a cell that is not refuted; deviations are rounded up."""
-        place = np.ceil((np.clip(deviation, -GOOD, self._levels[-1]) + GOOD) / STEPS).astype(np.int64)
+        steps = (np.clip(deviation, -SETTINGS.good, self._levels[-1]) + SETTINGS.good) / SEARCH.step
+        place = np.ceil(steps).astype(np.int64)
         low, high = self._table
         place = np.minimum(place, low.size - 1)
         return low[place], high[place]
@@ -276,8 +315,9 @@ class _Cells:
     def _levels(self) -> FloatArray:
         from scipy import special
 
-        end = -float(special.ndtri(FAR * self.delta))
-        return np.asarray(np.minimum(-GOOD + STEPS * np.arange(math.ceil((end + GOOD) / STEPS) + 1), end))
+        start, end = -SETTINGS.good, -float(special.ndtri(SETTINGS.far * self.delta))
+        steps = np.arange(math.ceil((end - start) / SEARCH.step) + 1)
+        return np.asarray(np.minimum(start + SEARCH.step * steps, end))
 
     @cached_property
     def _table(self) -> tuple[FloatArray, FloatArray]:
@@ -311,7 +351,7 @@ class _Finite(_Cells):
 
 def _weight_bins(n: int) -> list[tuple[float, float, float]]:
     """Return weights of the first cell for which r is computed, each with the ends of the true weights it is for."""
-    weights = WEIGHTS if n >= FEW_ROWS else (0.5,)
+    weights = SETTINGS.weights if n >= SETTINGS.few_rows else (0.5,)
     middles = ((a + b) / 2 for a, b in itertools.pairwise(weights))
     ends = [0.0, *middles, 1.0]
     return list(zip(weights, ends, ends[1:], strict=False))

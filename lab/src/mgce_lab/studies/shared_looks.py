@@ -82,9 +82,9 @@ def extend(cell: dict[str, Any], name: str, drawn_from: Any, m: int) -> None:
     cell |= {"truth": truth, "means": min(cell["draws"], MEANS)}
 
 
-def _bound(labels: Any, p: Any, checked: Any, chance: Any, rounded: float = stratified.TOLERANCE) -> float:
+def _bound(labels: Any, p: Any, checked: Any, chance: Any, rounded: float = stratified.SEARCH.tolerance) -> float:
     """Return the bound from shared-out looks, rounded up by at most a share `rounded` of it."""
-    with mock.patch.object(stratified, "TOLERANCE", rounded):
+    with mock.patch.object(stratified, "SEARCH", stratified.SEARCH._replace(tolerance=rounded)):
         return upper_after(labels, p, checked, 0, DELTA, chance)
 
 
