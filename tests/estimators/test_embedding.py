@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from contracts.estimator_contract import EstimatorContract
 from mgce import MGCEEmbeddingClassifier
-from mgce.estimators.directions import KEPT_VARIANCE, basis, coordinates, fit_head, fitted_directions
+from mgce.estimators.directions import REDUCTION, basis, coordinates, fit_head, fitted_directions
+from mgce.estimators.embedding import PATH
 from mgce.functional import gce_loss
 
 
@@ -167,7 +168,7 @@ def test_digits_of_which_two_in_five_are_wrong():
 
 def test_a_class_that_one_penalty_loses_is_predicted_again_under_the_next(monkeypatch):
     # Under the first penalty the robust heads lose a digit; started there, those of the second never found it again.
-    monkeypatch.setattr("mgce.estimators.embedding.L2S", (3e-3, 1e-4))
+    monkeypatch.setattr("mgce.estimators.embedding.PATH", PATH._replace(l2s=(3e-3, 1e-4)))
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     noisy = np.where(rng.random(500) < 0.4, (y[:500] + rng.integers(1, 10, 500)) % 10, y[:500])
@@ -204,6 +205,6 @@ def test_the_fewest_directions_are_kept_that_hold_the_stated_share_of_the_varian
     rng = np.random.default_rng(0)
     rotation = np.linalg.qr(rng.normal(size=(100, 100)))[0]
     spread, axes = basis((rotation * variances @ rotation.T).astype(np.float32))
-    kept = int(np.searchsorted(np.cumsum(variances) / variances.sum(), KEPT_VARIANCE)) + 1
+    kept = int(np.searchsorted(np.cumsum(variances) / variances.sum(), REDUCTION.kept_variance)) + 1
     assert kept == 29 and spread.shape == (29,) and axes.shape == (100, 29)  # 1 - 0.9^29 is 0.953
     np.testing.assert_allclose(spread / spread[0], variances[:29], rtol=1e-3)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,14 +16,41 @@ from torch import Tensor, nn
 
 SingleArray = NDArray[np.float32]
 
-# Rows of fewer columns keep their length. The length of an embedding says little of its class; of a few columns it may
-# say all.
-FEWEST_DIRECTIONS = 64
-# Eigenvalues below this share of the largest are rounding errors of float32, 6e-8, times the number of terms.
-LEAST_EIGENVALUE = 1e-6
-# Coordinates beyond this share of the variance are left out: of 1,280 features of CIFAR-10 that leaves about 800, with
-# which heads are as accurate to a tenth of a point.
-KEPT_VARIANCE = 0.95
+
+class Reduction(NamedTuple):
+    """Which directions are kept.
+
+    Attributes:
+        fewest: rows of fewer columns keep their length. The length of an embedding says little of its class; of a few
+            columns it may say all.
+        least_eigenvalue: eigenvalues below this share of the largest are rounding errors of float32, 6e-8, times the
+            number of terms.
+        kept_variance: coordinates beyond this share of the variance are left out: of 1,280 features of CIFAR-10 that
+            leaves about 800, with which heads are as accurate to a tenth of a point.
+    """
+
+    fewest: int = 64
+    least_eigenvalue: float = 1e-6
+    kept_variance: float = 0.95
+
+
+class Fit(NamedTuple):
+    """The settings of fitting a head by L-BFGS.
+
+    Attributes:
+        curvature: of softmax losses in a margin: p (1 - p) is .09 for ten even classes and at most .25.
+        max_steps: from a neighbouring penalty, 10 to 20 steps reach the tolerance; on CIFAR-10 features no head needed
+            more than 25.
+        tolerance: a step that lowers the mean loss, of order 1, by less is the last.
+    """
+
+    curvature: float = 0.1
+    max_steps: int = 60
+    tolerance: float = 1e-5
+
+
+REDUCTION = Reduction()
+FIT = Fit()
 
 
 class Directions(nn.Module):
@@ -53,7 +80,7 @@ class Directions(nn.Module):
         """Return z, shape (n, d), of rows (n, d)."""
         roots = rows.sign() * rows.abs().sqrt() if self.rooted else rows
         u = (roots - self.means) / self.scales
-        if u.shape[1] >= FEWEST_DIRECTIONS:
+        if u.shape[1] >= REDUCTION.fewest:
             u = nn.functional.normalize(u, dim=1, eps=torch.finfo(torch.float32).tiny)
         return u - self.center
 
@@ -72,7 +99,7 @@ def fitted_directions(X: SingleArray, weight: SingleArray) -> tuple[Directions, 
     deviation = np.sqrt(share @ np.square(z, dtype=np.float64))
     scales = root_deviations(means, deviation)
     z /= scales.astype(np.float32)
-    if z.shape[1] >= FEWEST_DIRECTIONS:
+    if z.shape[1] >= REDUCTION.fewest:
         z /= np.maximum(np.linalg.norm(z, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     center = share @ z
     z -= center.astype(np.float32)
@@ -134,12 +161,12 @@ def _length(gram: SingleArray) -> np.float32:
 def _eigen(gram: SingleArray) -> tuple[SingleArray, SingleArray]:
     """Return the eigenvalues that matter, the largest first, and their eigenvectors as columns."""
     values, vectors = np.linalg.eigh(gram)
-    kept = np.flatnonzero(values > LEAST_EIGENVALUE * max(values[-1], np.finfo(np.float32).tiny))[::-1]
+    kept = np.flatnonzero(values > REDUCTION.least_eigenvalue * max(values[-1], np.finfo(np.float32).tiny))[::-1]
     if not kept.size:  # all rows are alike
         kept = np.array([len(values) - 1])
-    if kept.size >= FEWEST_DIRECTIONS:
+    if kept.size >= REDUCTION.fewest:
         shares = values[kept].cumsum(dtype=np.float64) / values[kept].sum(dtype=np.float64)
-        kept = kept[: int(np.searchsorted(shares, KEPT_VARIANCE)) + 1]
+        kept = kept[: int(np.searchsorted(shares, REDUCTION.kept_variance)) + 1]
     return np.maximum(values[kept], np.finfo(np.float32).tiny), vectors[:, kept]
 
 
@@ -167,14 +194,6 @@ class MeanSoftmax(nn.Module):
         return mean
 
 
-# Curvature of softmax losses in a margin: p (1 - p) is .09 for ten even classes and at most .25.
-CURVATURE = 0.1
-# From a neighbouring penalty, 10 to 20 steps reach the tolerance; on CIFAR-10 features no head needed more than 25.
-MAX_STEPS = 60
-# A step that lowers the mean loss, of order 1, by less is the last.
-TOLERANCE = 1e-5
-
-
 def fit_head(
     rows: SingleArray,
     spread: SingleArray,
@@ -187,8 +206,8 @@ def fit_head(
 
     .. math:: \min_{W, b}\ \frac{\sum_i w_i\, \ell_i(W^\top z_i + b)}{\sum_i w_i} + \frac{\lambda}{2} \lVert W \rVert^2
 
-    The variables are W times the root of `CURVATURE * spread + l2`, about the root of the diagonal of the Hessian. The
-    Hessian in them is then near the identity, and L-BFGS takes few steps. b, the last row, has no penalty.
+    The variables are W times the root of `FIT.curvature * spread + l2`, about the root of the diagonal of the Hessian.
+    The Hessian in them is then near the identity, and L-BFGS takes few steps. b, the last row, has no penalty.
 
     Args:
         rows: z, shape (n, r), in coordinates whose mean squares are `spread`.
@@ -199,10 +218,15 @@ def fit_head(
         start: where to start, shape (r + 1, k). A loss that is not convex ends in the valley of its start.
     """
     z, share = torch.from_numpy(rows), torch.from_numpy(weight / weight.sum())
-    scale = torch.from_numpy(1 / np.sqrt(np.append(CURVATURE * spread + l2, CURVATURE)).astype(np.float32))[:, None]
+    diagonal = np.append(FIT.curvature * spread + l2, FIT.curvature)
+    scale = torch.from_numpy(1 / np.sqrt(diagonal).astype(np.float32))[:, None]
     variables = (torch.from_numpy(start) / scale).requires_grad_()
     optimizer = torch.optim.LBFGS(
-        [variables], max_iter=MAX_STEPS, history_size=10, tolerance_change=TOLERANCE, line_search_fn="strong_wolfe"
+        [variables],
+        max_iter=FIT.max_steps,
+        history_size=10,
+        tolerance_change=FIT.tolerance,
+        line_search_fn="strong_wolfe",
     )
 
     def objective() -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -33,13 +33,28 @@ from mgce.labels.mixture import fitted_transition, right_class
 from mgce.labels.out_of_fold import folds_of, out_of_fold
 from mgce.losses.learned_forward import LEARNING
 
-# From a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have length 1.
-L2S = tuple(float(l2) for l2 in np.geomspace(4e-4, 1e-6, 8).round(9))
-ROBUST_BETA = 1.2  # GCE at it forgets the rows that it cannot fit
-WEAKER = 4  # corrected labels need less of a penalty: 1, 2 and 4 differ by .2 points
-# Noise matrices from the head before. On asymmetric noise the first two gain 2.8 and .2 points, the next two .2 in all.
-ROUNDS = 3
-PATIENCE = 2  # penalties in a row without a new best accuracy that end a path
+
+class Path(NamedTuple):
+    """The settings of the path of heads.
+
+    Attributes:
+        l2s: from a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have
+            length 1.
+        patience: penalties in a row without a new best accuracy that end a path.
+        robust_beta: GCE at it forgets the rows that it cannot fit.
+        weaker: divides the penalty for corrected labels, which need less of it: 1, 2 and 4 differ by .2 points.
+        rounds: noise matrices from the head before. On asymmetric noise the first two gain 2.8 and .2 points, the next
+            two .2 in all.
+    """
+
+    l2s: tuple[float, ...] = tuple(np.geomspace(4e-4, 1e-6, 8).round(9).tolist())
+    patience: int = 2
+    robust_beta: float = 1.2
+    weaker: float = 4
+    rounds: int = 3
+
+
+PATH = Path()
 
 
 def folds(target: IntArray, cv: int, random_state: np.random.RandomState) -> IntArray:
@@ -100,7 +115,7 @@ class Search:
                 column.append(value)
             return accuracy, (l2, probs, heads)
 
-        return most_predicted(map(tried, [self.known[name]] if name in self.known else penalties), PATIENCE)
+        return most_predicted(map(tried, [self.known[name]] if name in self.known else penalties), PATH.patience)
 
     def out_of_fold(
         self, make: Callable[[IntArray], Callable[[Tensor], Tensor]], l2: float, starts: list[SingleArray]
@@ -149,11 +164,11 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
         loss = gce(labels, LEARNING.beta)
         return lambda part: lambda logits: loss(part)(forward_corrected_logits(logits, transition))
 
-    l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros(), L2S)
+    l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros(), PATH.l2s)
     logistic = search.fit(gce(labels, np.inf)(every), l2, search.zeros()[0])
-    robust_l2, robust_probs, _ = search.choose("robust", gce(labels, ROBUST_BETA), starts, L2S)
+    robust_l2, robust_probs, _ = search.choose("robust", gce(labels, PATH.robust_beta), starts, PATH.l2s)
     noise = search.transition(robust_probs)
-    near = L2S[max(0, L2S.index(robust_l2) - 1) : L2S.index(robust_l2) + 2]
+    near = PATH.l2s[max(0, PATH.l2s.index(robust_l2) - 1) : PATH.l2s.index(robust_l2) + 2]
     forward_l2, forward_probs, _ = search.choose("forward", forward(noise), starts, near, noise)
     heads: Heads = {}
     if search.likelihood(forward_probs, noise) > search.likelihood(robust_probs, noise):
@@ -163,13 +178,13 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
         oof, best_l2 = probs, forward_l2
     else:
         probs, oof, best_l2 = robust_probs, (robust_probs + forward_probs) / 2, robust_l2
-        heads["robust"] = robust_l2, search.fit(gce(labels, ROBUST_BETA)(every), robust_l2, logistic)
+        heads["robust"] = robust_l2, search.fit(gce(labels, PATH.robust_beta)(every), robust_l2, logistic)
     right = torch.from_numpy(right_class(probs, target, noise).astype(np.float32))
-    weak_l2 = best_l2 / WEAKER
+    weak_l2 = best_l2 / PATH.weaker
     heads |= {
         "forward": (forward_l2, search.fit(forward(noise)(every), forward_l2, logistic)),
         "corrected": (best_l2, search.fit(gce(right, np.inf)(every), best_l2, logistic)),
-        "corrected_robust": (weak_l2, search.fit(gce(right, ROBUST_BETA)(every), weak_l2, logistic)),
+        "corrected_robust": (weak_l2, search.fit(gce(right, PATH.robust_beta)(every), weak_l2, logistic)),
     }
     return heads, oof, noise
 
@@ -186,7 +201,7 @@ def _refined(
         refit: from a noise matrix to probabilities out of fold.
     """
     value = search.likelihood(probs, noise)
-    for _ in range(ROUNDS):
+    for _ in range(PATH.rounds):
         next_noise = search.transition(probs)
         next_probs = refit(next_noise)
         next_value = search.likelihood(next_probs, next_noise)

@@ -13,7 +13,7 @@ from torch import Tensor
 from mgce._arrays import FloatArray, IntArray
 from mgce._threads import threads_for
 from mgce.estimators.directions import (
-    FEWEST_DIRECTIONS,
+    REDUCTION,
     Coordinates,
     SingleArray,
     coordinates,
@@ -71,7 +71,7 @@ class SoftTargetModel:
     def __init__(self, X: SingleArray, cv: int, random_state: np.random.RandomState) -> None:
         n, d = X.shape
         self._narrow = None
-        if d < FEWEST_DIRECTIONS:  # columns of a table have units
+        if d < REDUCTION.fewest:  # columns of a table have units
             spread = X.std(0)
             self._narrow = np.where(spread > 0, spread, 1).astype(np.float32)
             X = X / self._narrow
@@ -82,7 +82,7 @@ class SoftTargetModel:
         chosen = np.sort(random_state.permutation(n)[: REGRESSION.landmarks])
         self._landmarks = self._space.rows[chosen]
         self._kernel: _Kernel | None = None
-        self._narrow_columns = d < FEWEST_DIRECTIONS
+        self._narrow_columns = d < REDUCTION.fewest
 
     def out_of_fold(self, targets: FloatArray) -> FloatArray:
         """Return probabilities of each row by models that were not fitted to its target, shape (n, k)."""

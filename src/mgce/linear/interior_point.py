@@ -32,20 +32,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mgce._arrays import FloatArray
 from mgce.linear.objective import LinearProblem, Size, block_gram
 
-# A free coefficient is undetermined if its feature is zero or a combination of others. A term hardly larger than
-# rounding, as a share of the largest on the diagonal, then makes the equations solvable.
-TINY = 1e-12
-# Steps of iterative refinement: near the end the equations are badly conditioned. Those for the coefficients take one.
-# Those for the margins hold products of large and small numbers, and lose more: for 60 rows, 3 classes, 400 features
-# and beta = 1 the method stops at a gap of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and four
-# steps, and of 2e-7 by the coefficients.
-REFINEMENTS_BY_MARGINS = 4
+
+class InteriorPoint(NamedTuple):
+    """The settings of the method.
+
+    Attributes:
+        tiny: a term added to the diagonal, as a share of its largest, hardly above rounding. A free coefficient is
+            undetermined if its feature is zero or a combination of others; the term makes the equations solvable.
+        refinements: steps of iterative refinement of the equations for the margins. Near the end the equations are
+            badly conditioned, and these hold products of large and small numbers. For 60 rows, 3 classes, 400 features
+            and beta = 1 the method stops at a gap of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and
+            four steps. The equations for the coefficients take one step, and stop at 2e-7.
+        to_boundary: share of the way to where the first variable would be zero that a step goes, since all have to stay
+            positive. Values of .9 to .999 are usual.
+        clip: most of the second-order error of a product that the corrector makes up for, in units of the mean product.
+            To correct the few largest errors in full would turn the step towards them, and shorten it for all.
+        floor: mean product of a variable and its multiplier at which to stop. The products tend to zero, and at some
+            hundred times the precision of float64 (2e-16) they are made of rounding.
+        steps: most steps, more than any problem has needed: 10 to 150.
+        patience: steps in a row without a smaller gap after which to stop: rounding has taken over by then.
+    """
+
+    tiny: float = 1e-12
+    refinements: int = 4
+    to_boundary: float = 0.99
+    clip: float = 10.0
+    floor: float = 1e-13
+    steps: int = 200
+    patience: int = 20
+
+
+INTERIOR = InteriorPoint()
 
 
 class ByCoefficients:
@@ -56,7 +80,7 @@ class ByCoefficients:
 
         k, d = spread.shape
         matrix = block_gram(features, pairs, k, d)
-        last = np.full_like(spread, TINY * (1 + matrix.diagonal().max()))
+        last = np.full_like(spread, INTERIOR.tiny * (1 + matrix.diagonal().max()))
         np.divide(1, spread, out=last, where=spread > 0)
         matrix[np.diag_indices(k * d)] += last.ravel()
         if not np.isfinite(matrix).all():
@@ -98,7 +122,7 @@ class ByMargins:
         added = np.zeros((k, n, classes.size))  # A_free
         added[classes, :, np.arange(classes.size)] = features[:, columns].T
         reached = np.einsum("iyz,zij->yij", self.matrices, added)  # C A_free
-        self.tiny = TINY * (1 + (added * reached).sum((0, 1)).max(initial=0))
+        self.tiny = INTERIOR.tiny * (1 + (added * reached).sum((0, 1)).max(initial=0))
         size = n * k
         matrix = np.empty((size + classes.size, size + classes.size))
         for z in range(k):
@@ -120,7 +144,7 @@ class ByMargins:
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the step dmu of the coefficients for the right-hand side `right`; both have shape (k, d)."""
         coef = self._solve_once(right)
-        for _ in range(REFINEMENTS_BY_MARGINS):
+        for _ in range(INTERIOR.refinements):
             coef += self._solve_once(right - self._apply(coef))
         return coef
 
@@ -175,17 +199,6 @@ def _symmetric(pairs: Iterable[FloatArray], n: int, k: int) -> FloatArray:
     return matrices
 
 
-# Share of the way to where the first variable would be zero that a step goes, since all have to stay positive. Values
-# of .9 to .999 are usual.
-TO_BOUNDARY = 0.99
-# Most of the second-order error of a product that the corrector makes up for, in units of the mean product. To correct
-# the few largest errors in full would turn the step towards them, and shorten it for all variables.
-CLIP = 10.0
-# Mean product of a variable and its multiplier at which to stop. The products tend to zero, and at some hundred times
-# the precision of float64 (2e-16) they are made of rounding.
-FLOOR = 1e-13
-
-
 @dataclass(frozen=True, eq=False)
 class Point:
     """The values of all variables of the interior-point method, or a step that changes each of them."""
@@ -225,12 +238,12 @@ class Point:
         return length
 
 
-def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[FloatArray, FloatArray]]:
+def interior_path(problem: LinearProblem) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield after each step the coefficients mu (k, d) and probabilities p (n, k), until rounding stops progress."""
     point = starting_point(problem)
-    for _ in range(max_iter):
+    for _ in range(INTERIOR.steps):
         mean = point.mean_product(problem)
-        if not mean > FLOOR:  # or NaN
+        if not mean > INTERIOR.floor:  # or NaN
             return
         p = point.dual[0]
         yield point.coef(problem), p / p.sum(1, keepdims=True)
@@ -246,8 +259,9 @@ def interior_path(problem: LinearProblem, max_iter: int) -> Iterator[tuple[Float
             target = mean * min(0.9, max(0.1, left / mean)) ** 3
             # The predictor's step leaves out the product of the steps of a pair; the corrector takes that off its aim.
             pairs = zip(predictor.primal, predictor.dual, strict=True)
-            step = system.step([target - np.clip(dx * dy, -CLIP * mean, CLIP * mean) for dx, dy in pairs])
-            point = point.moved(step, TO_BOUNDARY * point.room(step))
+            most = INTERIOR.clip * mean
+            step = system.step([target - np.clip(dx * dy, -most, most) for dx, dy in pairs])
+            point = point.moved(step, INTERIOR.to_boundary * point.room(step))
 
 
 def starting_point(problem: LinearProblem) -> Point:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,17 +22,32 @@ from mgce._messages import check_choice, expected
 from mgce._threads import threads_for
 from mgce._validation import check_beta
 from mgce.linear.first_order import minimise, run_lbfgs
-from mgce.linear.interior_point import interior_path
+from mgce.linear.interior_point import INTERIOR, interior_path
 from mgce.linear.objective import THOROUGH, LinearProblem, Link, moments, phi_and_p, plan
 from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
-FIRST = 50  # columns to begin with, and to add at least: fewer would take more passes over all columns
-ROUNDS = 30  # from 50 columns, doubling reaches any number in 25; of 72 made problems, four took all rounds
-INNER_SHARE = 0.3  # of the gap asked for, that a problem of some columns is solved to: the rest is left to the columns
-# When all columns that are needed are in and the gap is still open, the value may fall by less than L-BFGS-B waits for,
-# and yet the moments be outside by enough for a wide gap: the one is of the square of the other. It then goes on from
-# where it stopped, for a tenth of the gap each time.
-FINER, LEAST_SHARE = 0.1, 1e-7
+
+class ByColumns(NamedTuple):
+    """The settings of solving a problem with more and more columns.
+
+    Attributes:
+        first: columns to begin with, and to add at least: fewer would take more passes over all columns.
+        rounds: from 50 columns, doubling reaches any number in 25; of 72 made problems, four took all rounds.
+        inner_share: of the gap asked for, that a problem of some columns is solved to: the rest is left to the columns.
+        finer: factor of this share where no column is missing and the gap is still open. The value may then fall by
+            less than L-BFGS-B waits for, and yet the moments be outside by enough for a wide gap: the one is of the
+            square of the other. It goes on from where it stopped.
+        least_share: share at which to stop: by then it was made finer seven times.
+    """
+
+    first: int = 50
+    rounds: int = 30
+    inner_share: float = 0.3
+    finer: float = 0.1
+    least_share: float = 1e-7
+
+
+BY_COLUMNS = ByColumns()
 
 
 def run_columns(progress: Progress, max_iter: int) -> None:
@@ -45,9 +60,9 @@ def run_columns(progress: Progress, max_iter: int) -> None:
     coef = np.zeros((k, d))
     violation = _violation(progress, np.full((problem.weight.size, k), 1 / k))
     columns = np.flatnonzero((problem.lambda_ == 0).any(0))
-    columns = _with_missing(columns, violation, FIRST)
-    share = INNER_SHARE
-    for _ in range(ROUNDS):
+    columns = _with_missing(columns, violation, BY_COLUMNS.first)
+    share = BY_COLUMNS.inner_share
+    for _ in range(BY_COLUMNS.rounds):
         part = replace(
             problem,
             features=problem.features[:, columns],
@@ -66,10 +81,10 @@ def run_columns(progress: Progress, max_iter: int) -> None:
         progress.dual.update(in_set)
         if progress.closed:
             return
-        wider = _with_missing(columns, _violation(progress, p), max(FIRST, columns.size))
+        wider = _with_missing(columns, _violation(progress, p), max(BY_COLUMNS.first, columns.size))
         if wider.size == columns.size:
-            share *= FINER
-        if share < LEAST_SHARE:
+            share *= BY_COLUMNS.finer
+        if share < BY_COLUMNS.least_share:
             return
         columns = wider
 
@@ -135,8 +150,6 @@ def solve_linear_program(problem: LinearProblem) -> tuple[FloatArray, FloatArray
 
 
 METHODS = ("auto", "lbfgs", "interior", "lp", "columns")
-INTERIOR_STEPS = 200  # more than any problem has needed: 10 to 150
-INTERIOR_PATIENCE = 20  # steps in a row without a smaller gap after which to stop: rounding has taken over by then
 
 
 def fit_linear(
@@ -307,10 +320,10 @@ def _run_interior(progress: Progress) -> None:
         problem = replace(problem, features=problem.features.toarray())
     best, since = progress.gap, 0
     with threads_for(problem.size.interior_work):
-        for coef, p in interior_path(problem, INTERIOR_STEPS):
+        for coef, p in interior_path(problem):
             progress.n_iter += 1
             progress.offer(coef)
             progress.dual.update(p)
             best, since = (progress.gap, 0) if progress.gap < best else (best, since + 1)
-            if progress.closed or since == INTERIOR_PATIENCE:
+            if progress.closed or since == INTERIOR.patience:
                 return
