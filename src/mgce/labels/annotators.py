@@ -44,7 +44,26 @@ class Estimation(NamedTuple):
     least: float = 1e-3
 
 
+class Listing(NamedTuple):
+    """What is said of an annotator.
+
+    Attributes:
+        mass: share of the posterior of an accuracy within the range that is shown.
+        confused: pairs of classes that are listed, at most.
+        fewest_confused: expected labels below which a confusion is not listed: one or two are chance.
+        copies: share of common wrong labels from which a pair is listed: unrelated pairs stay below 0.15.
+        fewest_errors: expected wrong labels of a pair below which nothing is said of copying.
+    """
+
+    mass: float = 0.95
+    confused: int = 3
+    fewest_confused: float = 3.0
+    copies: float = 0.3
+    fewest_errors: float = 5.0
+
+
 ESTIMATION = Estimation()
+LISTING = Listing()
 
 
 @dataclass(frozen=True)
@@ -262,15 +281,10 @@ def _weights(annotations: Annotations, copying: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + shared))
 
 
-MASS = 0.95  # of the posterior of an accuracy, within the range that is shown
 CAUTION = (
     "These accuracies and ranges are estimates without a guarantee. In made tables every range missed the truth where "
     "annotators copied one another, or followed a wrong guideline."
 )
-CONFUSED = 3  # pairs of classes that are listed of an annotator
-FEWEST_CONFUSED = 3.0  # expected labels below which a confusion is not listed: one or two are chance
-COPIES = 0.3  # share of common wrong labels from which a pair is listed: unrelated pairs stay below 0.15
-FEWEST_ERRORS = 5.0  # expected wrong labels of a pair below which nothing is said of copying
 
 
 @dataclass(frozen=True)
@@ -331,7 +345,7 @@ def annotator_table(model: AnnotatorModel, names: Sequence[str], classes: NDArra
         ends = estimated_range(right)
         confused = _confused(model, own, classes)
         others = tuple((names[other], float(together[j, other])) for other in np.argsort(-together[j]).tolist())
-        others = tuple(pair for pair in others if pair[1] >= COPIES)
+        others = tuple(pair for pair in others if pair[1] >= LISTING.copies)
         mean = float(right.mean()) if right.size else float("nan")
         found.append(Annotator(str(name), int(n_labels[j]), mean, ends, confused, others))
     return found
@@ -350,7 +364,7 @@ def estimated_range(right: FloatArray) -> tuple[float, float]:
     mean = float(right.mean())
     spread = max(mean * (1 - mean), 1e-12)
     known = len(right) * max(1 - float((right * (1 - right)).mean()) / spread, 1 / len(right))
-    tail = (1 - MASS) / 2
+    tail = (1 - LISTING.mass) / 2
     posterior = stats.beta(mean * known + 0.5, (1 - mean) * known + 0.5)
     return float(posterior.ppf(tail)), float(posterior.ppf(1 - tail))
 
@@ -362,8 +376,8 @@ def _confused(
     counts = np.zeros((k, k))
     np.add.at(counts.T, annotations.label[own], model.probs[annotations.row[own]])
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
-    wrong = np.where((counts >= FEWEST_CONFUSED) & ~np.eye(k, dtype=bool), counts, 0)
-    most = np.argsort(-wrong, axis=None, kind="stable")[:CONFUSED]
+    wrong = np.where((counts >= LISTING.fewest_confused) & ~np.eye(k, dtype=bool), counts, 0)
+    most = np.argsort(-wrong, axis=None, kind="stable")[: LISTING.confused]
     pairs = [divmod(int(place), k) for place in most if wrong.flat[place] > 0]
     return tuple((classes[right].item(), classes[given].item(), float(share[right, given])) for right, given in pairs)
 
@@ -371,4 +385,4 @@ def _confused(
 def _together(model: AnnotatorModel) -> FloatArray:
     """Return the share of wrong labels that pairs have in common beyond chance; 0 where few labels are wrong."""
     _, _, most = _joint_errors(model.annotations, model.probs, model.transitions)
-    return np.asarray(np.where(most >= FEWEST_ERRORS, model.copying, 0) * (1 - np.eye(len(most))))
+    return np.asarray(np.where(most >= LISTING.fewest_errors, model.copying, 0) * (1 - np.eye(len(most))))
