@@ -261,7 +261,7 @@ def _joint_errors(
 
 
 def _copying(annotations: Annotations, posterior: FloatArray, transitions: FloatArray) -> FloatArray:
-    """Return the share of wrong labels that each pair has in common beyond chance, shrunk towards the share of all."""
+    """Return for each two annotators the share of wrong labels in common beyond chance, shrunk to that of all pairs."""
     observed, by_chance, most = _joint_errors(annotations, posterior, transitions)
     excess, room = observed - by_chance, np.maximum(most - by_chance, 0)
     all_pairs = float(np.clip(excess.sum() / (room.sum() + ESTIMATION.pair_prior), 0, 1))

@@ -35,17 +35,17 @@ class Correction:
 
 
 def correct(probs: FloatArray, target: IntArray) -> Correction:
-    r"""Estimate the right labels from probabilities of given labels, by models that had not learnt the row's label.
+    r"""Estimate the right labels from out-of-fold probabilities of the given labels.
 
     .. math:: P(c \mid x, y) \propto q_c(x)\, T_{c y}, \qquad p \approx q\, T
 
-    T is the noise matrix, and q are the probabilities of right labels. The surer half of the rows of each predicted
-    class counts how often each label is given. A likelihood-ratio test compares these counts with symmetric noise, in
-    which all wrong labels are equally probable. T is symmetric unless the test refutes this. Some steps of expectation
-    maximisation then estimate q, and Bayes' rule the probability of each class.
+    T is the noise matrix, and q are the probabilities of right labels. Of the rows of each predicted class, the half
+    with the highest probability shows how often each label is given. A likelihood-ratio test compares these counts with
+    symmetric noise, in which all wrong labels are equally probable. T is symmetric unless the test refutes this. Some
+    steps of expectation maximisation then estimate q, and Bayes' rule the probability of each class.
 
-    Wrong labels that are common only where classes overlap look like overlap. Where one class has more of them, they
-    look like labels that depend on the class too.
+    Noise that occurs only where classes overlap cannot be told from the overlap. If it hits one class more than others,
+    it is mistaken for noise that depends on the class.
 
     Args:
         probs: p, shape (n, k).

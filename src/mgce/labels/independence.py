@@ -211,7 +211,7 @@ def shared_evidence(model: AnnotatorModel) -> tuple[AnnotatorModel, float]:
     left = np.maximum(others[annotations.row] - 1, 0)
 
     def lack(rho: float) -> float:
-        """Return minus the log likelihood of the left-out labels, with an exponential prior of rho of mean 1."""
+        """Return minus the log posterior of rho, by labels left out and an exponential prior with mean 1."""
         probs = log_softmax(without / (1 + rho * left)[:, None], axis=1)
         return float(rho - logsumexp(probs + own, axis=1).sum())
 

@@ -100,8 +100,9 @@ class DualBound:
     def _share(self, residual: FloatArray) -> float:
         """Return the largest theta in [0, 1] with `theta p + (1 - theta) anchor` in the uncertainty set.
 
-        `residual` are the moments of p less tau. The moments of the mixture are linear in theta. So for each moment of
-        p outside its limit there is a theta at which the mixture reaches the limit. The least of these is returned. If
+        `residual` is the moments of p minus tau, the centre of the set; lambda limits how large each may be. `anchor`
+        is a point of the set. The moments of the mixture are linear in theta. So for each moment of p outside its limit
+        there is a theta at which the mixture reaches the limit. The least of these is returned. If
         p is outside the set and there is no anchor, the result is 0.
         """
         limit = self.problem.lambda_ + self.slack

@@ -51,7 +51,7 @@ def of_rows(output: str, logits: Tensor, beta: Beta, dim: int) -> Tensor:
 
 
 class Fused(torch.autograd.Function):
-    """The root of the normalizer's equation, or probabilities, of N rows of k logits, as an autograd function."""
+    """An autograd function of N rows of k logits: the roots of their normalizers' equations, or probabilities."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, beta: float, output: str) -> Tensor:

@@ -123,13 +123,12 @@ def linear_mgce_loss(
     derivatives, a tensor `beta`, a derivative with respect to `target` or `weight`, `backend="reference"`, and
     `reduction="none"` in `torch.compile`.
 
-    For bfloat16 inputs on a GPU the logits are computed twice, chunk by chunk and then for a block of classes after
-    another. So the gradient for `linear_weight` is written once, from sums in float32, and there is no float32 tensor
-    of its size.
+    For bfloat16 inputs on a GPU the logits are computed twice: in chunks of rows, then in blocks of classes. So the
+    gradient for `linear_weight` is written once, from sums in float32, and there is no float32 tensor of its size.
 
-    For float16 inputs the gradients are computed and kept in float32 until the backward pass. In the backward pass a
-    loss scale multiplies them before they are rounded to float16. So the gradients take twice the memory, and each
-    chunk makes a float32 copy of `linear_weight`.
+    For float16 inputs the gradients are computed and kept in float32 until the backward pass. There they are multiplied
+    by the incoming gradient, which holds the loss scale of mixed precision, before they are rounded to float16. So the
+    gradients take twice the memory, and each chunk makes a float32 copy of `linear_weight`.
 
     Args:
         input: rows x of d features, shape (d), (N, d) or (..., d), floating point.
@@ -145,12 +144,13 @@ def linear_mgce_loss(
         beta: in [1, inf]; a tensor gives one beta for each row.
         backend: see :func:`mgce_loss`.
         chunk_rows: number of rows in a chunk. By default the logits of a chunk have an eighth of the size of
-            `linear_weight`, on a GPU half of it and in bfloat16 a quarter, but at least 32 rows and 131072 logits.
+            `linear_weight`; on a GPU a quarter in bfloat16, and half in other dtypes. A chunk has at least 32 rows and
+            131072 logits.
 
     Returns:
-        A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype of `mgce_loss`. For
-        half types the logits are rounded to that type, the loss is computed in float32, and the gradients in
-        `linear_weight` and `linear_bias` are summed in float32.
+        A scalar, or for `reduction="none"` a tensor of the shape of index targets, in the dtype that `mgce_loss`
+        would return. For half types the logits are rounded to that type, the loss is computed in float32, and the
+        gradients in `linear_weight` and `linear_bias` are summed in float32.
 
     Raises:
         TypeError: if an argument is not a tensor, or `beta` or `chunk_rows` not a number.

@@ -118,10 +118,10 @@ def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
 
 
 def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 0) -> float:
-    """Bound the argmax error by two groups of rows.
+    """Bound the argmax error by the errors that were found in two groups of rows.
 
-    The second group are rows that were looked up more often than others. If all had the same chance, its rows have a
-    given label that disagrees with the classifier.
+    The second group are the rows that were drawn with the higher probability, to be looked up. If all were drawn with
+    the same one, it is the rows whose given label is not the predicted class. All others are the first group.
 
     Args:
         sample: the rows, some of which were looked up.

@@ -50,7 +50,7 @@ class LabelNoise(Protocol):
 
     @property
     def most_agreement(self) -> FloatArray | None:
-        """Return for each class the largest probability that any example is given its label; None if unlimited."""
+        """Return the largest probability of each class to be given as label, for any right class; None if unknown."""
         ...
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:

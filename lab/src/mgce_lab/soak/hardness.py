@@ -27,9 +27,9 @@ A copy of the source gets one small wrong change at a time, such as another oper
 tests of its room (a subpackage) should fail.
 """
 DRAWN = """
-The wrong changes are a random sample of a room. Changes that no test could notice are not counted. The interval of
-95 % is for all changes of the room. Then tests were added, so “noticed after” describes the sample alone. A * marks
-quick tests alone.
+The wrong changes are drawn at random from all that are possible in a room. Changes that no test could notice are not
+counted. The interval of 95 % is for all changes of the room. Then tests were added, so “noticed after” describes the
+sample alone. A * marks quick tests alone.
 """
 
 

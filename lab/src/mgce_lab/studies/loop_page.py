@@ -131,7 +131,7 @@ def _start(results: Results) -> list[str]:
         "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
         f"The default recipe, {DEFAULT}, was changed when results on the first seven columns were known.",
-        "Other columns decided its settings (`results/loop/development.jsonl`). On [further",
+        "Its settings were chosen on other data (`results/loop/development.jsonl`). On [further",
         "ones](#columns-that-nothing-was-chosen-on) nothing was chosen.",
         "",
     ]

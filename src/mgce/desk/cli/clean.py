@@ -212,7 +212,7 @@ def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Pat
 
 
 def _next_step(result: Cleaning, n: int, most: int, asked: Path, command: str) -> tuple[str, list[str]]:
-    """Say which n of `most` rows to look up, and the commands for it."""
+    """Say which n rows to look up next, of at most `most` in all, and the commands for it."""
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
     which = f"all {n:,} rows" if n == most else f"{n:,} rows, {why}"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])

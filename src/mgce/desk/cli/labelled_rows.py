@@ -108,8 +108,8 @@ def given_predictions(given: Given, form: TextFormat) -> LabelledRows:
     """Read predictions and labels from one table.
 
     Args:
-        given: the file and the columns; the predicted classes are in that of `mgce predict` if it names no other.
-        form: of a text file.
+        given: the file and its columns; without a column of predicted classes, the one that `mgce predict` writes.
+        form: the format of a text file.
     """
     refuse("left out where the first file is a table of predictions", table=given.table)
     if given.target is None:

@@ -79,7 +79,7 @@ def as_table(features: Features, id: str | None) -> pd.DataFrame:
 
 
 def column_of_names(frame: pd.DataFrame, names: Any) -> str | None:
-    """Return the text column with the most values that are names of features; None if no value is one."""
+    """Return the text column with the most values that name a row of the features; None if no value does."""
     known = set(names.tolist())
     others = [str(name) for name in frame.columns if not pd.api.types.is_numeric_dtype(frame[name])]
     found = {name: int(frame[name].astype(str).isin(known).sum()) for name in others}

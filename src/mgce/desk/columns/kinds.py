@@ -237,7 +237,7 @@ def _is_embedding(column: pd.Series[Any]) -> bool:
 
 
 def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | None) -> Columns:
-    """Return the columns of a table that has a column of embeddings; more than one such column is an error."""
+    """Sort the columns of a table with embeddings by their use; two columns of embeddings are an error."""
     if len(names) > 1:
         what = "a table with one column of embeddings; see --drop"
         raise ValueError(expected("table", what, f"{len(names)}: {', '.join(names)}"))

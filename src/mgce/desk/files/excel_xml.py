@@ -342,5 +342,5 @@ def is_true(text: str | None) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text with the characters that stand in it as _x000D_."""
+    """Return a text in which escapes such as _x000D_ are replaced by the characters that they stand for."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text) if "_x" in text else text

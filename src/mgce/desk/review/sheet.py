@@ -182,7 +182,8 @@ def class_keys(classes: Sequence[str]) -> list[str]:
 def sheet_id(shown: Sequence[Shown]) -> str:
     """Return the name under which a browser keeps the decisions on these examples; it is in the page too.
 
-    A decision is kept by the places of the row and of the class. So the name also depends on what was suggested.
+    The browser stores a decision as the number of the row and that of the class. Where other classes are suggested, the
+    same numbers mean something else, so the name changes with them.
     """
     examples = [one.suspect for one in shown]
     content = json_in_html({"rows": [[one.key, one.given, one.suggested, one.alternative] for one in examples]})

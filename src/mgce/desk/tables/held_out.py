@@ -41,7 +41,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, model: TableModel, rows: Rows) -> HeldOut:
-        """Predict the rows that were held out."""
+        """Return the rows that were held out, with the probabilities that the model gives them."""
         given = rows.labels.iloc[rows.held_out].to_numpy(dtype=str)
         known = model.predict(rows.selected.iloc[rows.held_out])
         target = label_indices(given, model.classes, len(given), rows.columns.target)
