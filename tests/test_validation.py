@@ -1,10 +1,12 @@
 """The sentences of errors: the nearest name, how many more there are, and percent that were meant as a share."""
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
 from mgce import certify
-from mgce._messages import check_choice, check_fraction, listed, nearest, unknown_name
+from mgce._messages import check_choice, check_fraction, expected, listed, nearest, unknown_name
 from mgce.desk.cli.shared_options import parse_rate
 from mgce.desk.columns.kinds import Columns
 from mgce.desk.files.table_files import require_column
@@ -95,3 +97,7 @@ def test_what_is_no_number_of_percent_is_not_asked_about():
         parse_rate("atuo")
     with pytest.raises(ValueError, match=r"but got 3\.$"):
         check_choice("loss", 3, ("a", "b"))
+
+
+def test_a_path_is_shown_as_people_write_it():
+    assert expected("cleaned", "left out", Path("a/c.csv")) == "Expected `cleaned` to be left out, but got 'a/c.csv'."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -17,6 +18,7 @@ NAMED = 3  # things that a sentence names: enough to look them up; it counts the
 
 def expected(name: str, what: str, got: object) -> str:
     """Return the error message "Expected NAME to be WHAT, but got GOT" in one line, even if a part has line breaks."""
+    got = os.fspath(got) if isinstance(got, os.PathLike) else got
     said = got if isinstance(got, str) and got == "none" else repr(got)  # of nothing, nobody typed a word
     return printable(f"Expected `{name}` to be {what}, but got {said}.")
 

@@ -62,6 +62,11 @@ NAMES = [f"person {i}" for i in range(N)]
             "Column `price` is read with decimal poi",
         ),
         ("x", ["?"] * 4 + [f"{i / 7:.3f}" for i in range(N - 4)], "Column `x` holds numbers, but something else in 4 "),
+        (
+            "x",
+            ["?"] * 25 + [f"{i}" for i in range(N - 25)],
+            "Column `x` holds numbers, but something else in 25 rows ('?'",
+        ),
         ("x", ["-", "."] * 6 + [f"{i}" for i in range(N - 12)], "Column `x` holds numbers, but something else in 12 "),
         ("x", ["0000-00-00"] * 4 + [f"2024-01-{i % 28 + 1:02}" for i in range(36)], "Column `x` holds dates, but some"),
         ("x", [f"${i},000" for i in range(1, 41)], "Column `x` looks like numbers with something around them ('$1,0"),
@@ -199,10 +204,11 @@ def test_a_few_words_beside_ten_numbers_or_dates_may_mark_missing_values(read, n
     kind = "numbers" if read == "{}" else "dates"
     holds = f"Column `x` holds {kind}, but something else in "
     assert ([f"{holds}{n_words} rows ('?', for one)"] if is_noted else []) == beginnings(cells, holds)
-    # They are few, that is in half of the rows at most.
+    # Several words are few, that is in half of the rows at most; one word may be in most of them.
     values = cells.tolist()[n_words:]
-    assert beginnings(["?"] * n_values + values, holds) == [f"{holds}{n_values} rows ('?', for one)"] * (n_values > 9)
-    assert beginnings(["?"] * (n_values + 1) + values, holds) == []
+    for n in (n_values, n_values + 1):
+        assert beginnings(["?"] * n + values, holds) == [f"{holds}{n} rows ('?', for one)"] * (n_values > 9)
+    assert beginnings(["?", "-"] * 6 + values[:10], holds) == []
 
 
 def beginnings(cells, holds):

@@ -27,6 +27,8 @@ def test_classes_take_the_most_frequent_spelling_without_blanks_around():
     assert changed == {"yes ": "YES", "yes": "YES", "no.": "no"}
     (said,) = on_joined(changed)
     assert said.startswith("5 spellings are taken for 2 classes: ") and "'YES' (also 'yes', 'yes ')" in said
+    (said,) = on_joined({"yes": "YES", "yes ": "YES"}, "label")
+    assert said == "3 spellings are taken for 1 label: 'YES' (also 'yes', 'yes '). --apart keeps them apart."
     assert respelt(labels, ["YES", "no"]).dropna().value_counts().to_dict() == {"YES": 10, "no": 2}
     assert respelt(pd.Series(["Yes", "maybe"]), ["yes", "YES"]).tolist() == ["Yes", "maybe"]  # either may be meant
     assert joined(pd.Series(["a", "b"])) == {} and on_joined({}) == []

@@ -62,7 +62,7 @@ def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
     return labels.replace(changed) if changed else labels
 
 
-def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
+def on_joined(changed: Mapping[str, str], noun: str = "class") -> list[str]:
     """Say, if spellings were joined, which ones in one sentence."""
     if not changed:
         return []
@@ -70,10 +70,9 @@ def on_joined(changed: Mapping[str, str], noun: str = "classes") -> list[str]:
     for label, best in changed.items():
         of.setdefault(best, []).append(label)
     classes = [f"{best!r} (also {listed([*map(_shown, others)], NAMED)})" for best, others in of.items()]
-    return [
-        f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {noun}: {listed(classes, NAMED)}. "
-        "--apart keeps them apart."
-    ]
+    nouns = noun if len(of) == 1 else f"{noun}es" if noun.endswith("s") else f"{noun}s"
+    said = f"{len(changed) + len(of):,} spellings are taken for {len(of):,} {nouns}: {listed(classes, NAMED)}."
+    return [f"{said} --apart keeps them apart."]
 
 
 def near(

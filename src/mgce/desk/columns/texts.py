@@ -91,7 +91,7 @@ def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | Non
         holds_codes = different.str.fullmatch(r"\s*0\d+\s*").any()
         if 0 < len(marks) <= MAX_MARKS and len(different) - len(marks) >= MIN_NUMBERS and not holds_codes:
             n = int(cells.isin(list(marks)).sum())
-            if n <= len(cells) / 2:
+            if len(marks) == 1 or n <= len(cells) / 2:
                 return (
                     f"Column `{cells.name}` holds {kind}, but something else in {n:,} rows ({marks.iloc[0]!r}, for "
                     "one), and is taken as categories. If that stands for a missing value, leave the cell empty."

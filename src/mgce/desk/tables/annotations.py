@@ -157,7 +157,7 @@ def of_long_file(long: pd.DataFrame, rows: pd.Series[Any], *, apart: bool = Fals
         are = "1 line of annotations is" if lines == 1 else f"{lines:,} lines of annotations are"
         notes.append(f"{are} on rows that the table does not have ({strange.iloc[0]!r}, for one), and left out.")
     entries = entries[known]
-    for name, what in ((LABEL, "labels"), (ANNOTATOR, "annotators")):
+    for name, what in ((LABEL, "label"), (ANNOTATOR, "annotator")):
         changed = {} if apart else joined(entries[name].dropna())
         entries[name] = entries[name].replace(changed)
         notes += [f"In the annotations, {one}" for one in on_joined(changed, what)]
