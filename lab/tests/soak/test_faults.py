@@ -21,7 +21,7 @@ def test_a_killed_fit_leaves_all_or_nothing(tmp_path):
     command = [
         sys.executable,
         "-m",
-        "soak",
+        "mgce_lab.soak",
         "faults",
         "--faults",
         "2",

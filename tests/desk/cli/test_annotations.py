@@ -74,7 +74,7 @@ def test_decided_rows_are_no_suspects(mgce, labelled, tmp_path):
     assert again["given"] == again["suggested"] == first["suggested"] and int(again["rank"]) > 10
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_a_long_file(mgce, labelled, tmp_path):
     long = labelled[["ann", "bob"]].stack().rename("label").rename_axis(["row", "annotator"]).reset_index()
     long.assign(row=long["row"] + 1).to_csv(tmp_path / "long.csv", index=False)

@@ -82,7 +82,7 @@ class SeveralLabels:
             return annotated(source.frame, plan, of_columns(source.frame, self.columns), [], jobs)
         form = replace(form, sheet=None, header=None)
         wanted = Names([*self.named.values(), ROW, ANNOTATOR, LABEL], label=self.named.get(LABEL, LABEL))
-        names = read_accounted(self.file, "annotations", form=form, names=wanted)[0].columns
+        names = [*read_accounted(self.file, "annotations", form=form, names=wanted)[0].columns]
         long, _ = read_accounted(self.file, "annotations", text=names, classes=names, form=form, names=wanted)
         rows = plan.columns(source.frame.assign(**{plan.target: ""})).row_names(source.frame)
         columns = columns_of_long_file(long, rows, self.named)
