@@ -75,11 +75,12 @@ def loss_sum_bounds(n_classes: int, beta: float) -> tuple[float, float]:
 
 
 def mae_bounds(alpha_risk: float, beta: float) -> tuple[float, float]:
-    r"""Bound from both sides, by the alpha-risk, the error of a class drawn at random from predicted probabilities h.
+    r"""Return a lower and an upper bound, computed from the alpha-risk, on the error of a class drawn from h.
 
     .. math:: \max\Big(\frac{R_\beta}{\beta},\; R_\beta - (\beta - 1)\Big) \le R_{\mathrm{MAE}} \le R_\beta
 
-    R_MAE, the MAE risk, is that error. The two bounds differ by at most beta - 1, and coincide at beta = 1.
+    h are the predicted probabilities. R_MAE, the MAE risk, is the probability that a class drawn at random from h is
+    wrong. The two bounds differ by at most beta - 1, and coincide at beta = 1.
 
     Args:
         alpha_risk: R_beta, the mean of `beta (1 - h_y^(1/beta))` over examples with labels y, in [0, beta].
@@ -109,8 +110,8 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
     .. math:: f_y = \beta (v_y - 1), \qquad v_y = \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1},
         \qquad \alpha = \frac{\beta}{\beta - 1}
 
-    The margins are in the same order as p, so the margin loss is classification-calibrated. The worst-case
-    probabilities of f are p. Adding a constant to all margins changes nothing; here the constant makes phi zero.
+    The margins are in the same order as p, so the margin loss is classification-calibrated. p are the worst-case
+    probabilities of f. Adding a constant to all margins changes no loss; the constant of these margins makes phi zero.
     Margins in float64 cannot express a probability below about `eps^(beta - 1)` (1e-3 at beta = 1.2; eps is the machine
     epsilon).
 
@@ -134,7 +135,7 @@ def optimal_margins(probs: Any, beta: float) -> FloatArray:
 
 
 def composite_losses(probs: Any, beta: float) -> FloatArray:
-    r"""Return the margin loss of every label, computed from the worst-case probabilities p in place of the margins.
+    r"""Return the margin loss of every label, computed from the worst-case probabilities p instead of the margins.
 
     .. math:: \tilde\ell_\beta(p, y) = \beta \Big(1 - \Big(\frac{p_y}{\lVert p \rVert_\alpha}\Big)^{\alpha - 1}\Big)
 
@@ -214,7 +215,7 @@ def symmetric_noise_bounds(n_classes: int, noise_rate: float, beta: float) -> No
         (0.0579, 0.1042)
 
     Reference: paper, after equation (5); Zhang and Sabuncu (2018), theorem 1. The noisy risk is
-    `(1 - eta k/(k-1)) R + eta/(k-1) S`, with S in the range of equation (5).
+    `(1 - eta k/(k-1)) R + eta/(k-1) S`. S, the mean sum of the losses of all classes, is in the range of equation (5).
     """
     least, most = loss_sum_bounds(n_classes, beta)
     _check_rate(noise_rate, n_classes)
@@ -238,7 +239,7 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
         prior: probabilities of the classes, shape (k,); by default the worst case, all weight on the largest T_yy.
 
     Returns:
-        Both bounds; `clean_regret` bounds the error of a class drawn from h~.
+        Both bounds; `clean_regret` bounds R_MAE, the error of a class drawn from the probabilities that h~ predicts.
 
     Raises:
         TypeError, ValueError: if an argument is outside its domain, or a diagonal entry is not the largest.
@@ -249,8 +250,9 @@ def asymmetric_noise_bounds(transition: Any, beta: float, prior: Any = None) -> 
         (0.0317, 0.0503)
 
     Reference: paper, after equation (5); Zhang and Sabuncu (2018), theorem 2. The noisy risk is
-    `E[T_yy S - sum_{j != y} (T_yy - T_yj) l(j)]`, and h* has every l(j) = beta, the largest; for the second bound,
-    `beta - l(j) = beta h_j^(1/beta) >= beta h_j`.
+    `E[T_yy S - sum_{j != y} (T_yy - T_yj) l(j)]`, with S the sum of the losses l(j) of all classes j. For h*, every
+    l(j) of a wrong class is beta, the largest loss. The second bound uses `beta - l(j) = beta h_j^(1/beta)`, which is
+    at least `beta h_j`.
     """
     matrix = as_array(transition, "transition")
     k = len(matrix)
@@ -275,7 +277,7 @@ def clean_risk_bound(noisy_risk: float, n_classes: int, noise_rate: float, beta:
     `beta` and the transition matrix computes S from the examples, and so is tighter.
 
     Args:
-        noisy_risk: R~, or an upper bound of it, such as V_beta of a certified set of noisy labels.
+        noisy_risk: R~, or an upper bound of R~, such as that of :func:`linear_risk_bound` with a set of noisy labels.
         n_classes: k, at least 2.
         noise_rate: eta in [0, (k-1)/k), exactly; neither a lower nor an upper bound is enough.
         beta: float in [1, inf).

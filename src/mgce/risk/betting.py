@@ -80,7 +80,7 @@ def betting_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float, floa
 
 
 def betting_intervals(columns: FloatArray, delta: float, *, halvings: int = 24) -> tuple[FloatArray, FloatArray]:
-    r"""Bound the expectation of each column from below and above, each bound with probability 1 - delta.
+    r"""Bound the expectation of each column from below and above; each bound holds with probability 1 - delta.
 
     Args:
         columns: independent rows of draws in [0, 1], shape (n, m): n draws, m columns.
@@ -144,11 +144,11 @@ def shuffled(rows: FloatArray, content: bytes = b"", turn: int = 0) -> FloatArra
     r"""Shuffle n draws, or each of m rows of n draws, in a random order that depends only on the values.
 
     The draws are sorted. Then they are shuffled with a seed, a hash of all draws and of `content`, the rest of the
-    sample. So the result does not depend on the order of a file. If many different samples are possible, the order is
-    as good as that of independent draws, since each sample has its own seed. One fixed seed for all samples would not
-    do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of twelve
-    fixed seeds failed 91 times of 100 at delta .05. Draws with few different values have few hashes; `content` adds
-    more. If there are still few, :func:`n_orders` returns how many orders, each with another `turn`, must agree.
+    sample. So the result does not depend on the order of the draws. If many different samples are possible, the order
+    is as good as that of independent draws, since each sample has its own seed. One fixed seed for all samples would
+    not do: it can put small draws first in nearly all samples. Of 400 sorted draws of 0 and 1 with mean .15, one of
+    twelve fixed seeds failed 91 times of 100 at delta .05. Draws with few different values have few hashes; `content`
+    adds more. If few hashes remain possible, several orders must agree, each with its own `turn`: see :func:`n_orders`.
     """
     ordered = np.sort(rows, axis=-1)
     seed = np.frombuffer(hashlib.sha256(cells(ordered).tobytes() + content).digest(), "<u4")
@@ -190,9 +190,9 @@ def n_orders(kinds: IntArray, delta: float) -> int:
 
 
 def cells(values: FloatArray) -> IntArray:
-    """Replace numbers by the index of one of `CELLS` equal steps from the least to the largest of a row (last axis).
+    """Divide the range of each row (last axis) into `CELLS` equal steps; return the index of the step of each number.
 
-    A row whose numbers differ by rounding alone, which depends on the machine, is constant.
+    A row whose numbers differ only by rounding, which depends on the machine, becomes zeros.
     """
     low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
     constant = high - low <= ROUNDED * np.maximum(np.abs(low), np.abs(high))
@@ -217,15 +217,16 @@ def _betting_upper_rows(rows: FloatArray, delta: float, halvings: int) -> FloatA
 
 
 def _beaten(z: torch.Tensor, bets: torch.Tensor, mean: torch.Tensor, goal: float) -> torch.Tensor:
-    """Return for each row of draws whether betting refutes the candidate `mean`; shapes (m, 1)."""
+    """Return for each of m rows of draws whether the capital reaches exp(`goal`) against `mean`, shape (m, 1)."""
     stake = torch.minimum(bets, MOST_OF_WEALTH / (1 - mean))
     return torch.log1p(stake * (mean - z)).cumsum(1).amax(1, keepdim=True) >= goal
 
 
 def _bets(z: torch.Tensor, goal: float) -> torch.Tensor:
-    """Return the stakes lambda_i for m rows of n draws; a stake depends only on the draws before the i-th.
+    """Return the stakes lambda_i for m rows of n draws, with `goal` = log(1/delta), shape (m, n).
 
-    Mean and variance start from one imagined draw of 1/2 with the variance 1/4, the largest on [0, 1].
+    The i-th stake depends only on the draws before the i-th. Mean and variance start from one imagined draw of 1/2 with
+    the variance 1/4, the largest on [0, 1].
     """
     n = z.shape[1]
     count = torch.arange(2, n + 2, dtype=z.dtype)
@@ -279,7 +280,7 @@ def betting_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[fl
 
 
 def refuted_from(z: FloatArray, delta: float, *, largest: float | FloatArray = 1.0) -> FloatArray:
-    """Return after each draw the least candidate for the mean that betting refutes, rounded up to the grid.
+    """Return after each draw the least candidate for the mean that betting refutes, among multiples of 1/`GRID`.
 
     Args:
         z: draws whose expectation given earlier draws is in [0, 1] and the same for all, shape (n,).
@@ -339,7 +340,7 @@ def drift_upper_sequence(sample: Any, delta: float = 0.05, *, limits: tuple[floa
 
 
 def _open_ended_stakes(z: FloatArray, goal: float) -> FloatArray:
-    """Return the stake of the bet on each of n draws; a stake depends only on earlier draws."""
+    """Return the stake of the bet on each of n draws, with `goal` = log(1/delta); a stake depends on earlier draws."""
     t = np.arange(1, z.size + 1)
     mean = (0.5 + z.cumsum()) / (t + 1)
     variance = (0.25 + ((z - mean) ** 2).cumsum()) / (t + 1)

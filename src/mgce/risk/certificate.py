@@ -30,7 +30,7 @@ FRESH = unseen_examples("independent draws from the distribution of interest")
 
 @dataclass(frozen=True)
 class Bounds:
-    """Upper bounds on errors; None for those that were not asked for."""
+    """Upper bounds on errors; None for a bound that was not asked for."""
 
     argmax_error: float | None = None
     randomized_error: float | None = None
@@ -66,18 +66,18 @@ class RiskCertificate:
 
     @property
     def assumed(self) -> Bounds:
-        """The bounds, among them those that hold only if labels are wrong as stated, whatever the example."""
+        """The bounds of `conditional`, which hold only if labels are wrong as stated; without any, the plain bounds."""
         return self.conditional or Bounds(self.argmax_error, self.randomized_error, self.alpha_risk)
 
     @property
     def against_given(self) -> bool:
-        """Whether the bounds are on errors against the given labels: no noise was stated, or it is refuted."""
+        """Whether errors are counted against the given labels: no noise was stated, or the labels refute it."""
         stated = self.noise_rate != 0 or self.looked_up is not None or self.noise_tested is not None
         return self.refuted is not None or not stated
 
     @property
     def caution(self) -> str:
-        """What makes conditional bounds false, and how often they were, as sentences; "" without such bounds."""
+        """What makes conditional bounds false, and how often they were false, as sentences; "" without such bounds."""
         return "" if self.conditional is None else CAUTION
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class RiskCertificate:
 
     @property
     def _basis(self) -> str:
-        """Return a sentence on the noise: that nothing is assumed of it, or whether the assumption was tested."""
+        """Return sentences on the noise: that nothing is assumed of the noise, or whether the assumption was tested."""
         if self.looked_up is not None:
             again = "" if self.looked_up_again is None else f", {self.looked_up_again:,} of them a second time"
             said = f"{self.looked_up:,} of these examples were looked up{again}; nothing is assumed of the noise. "

@@ -1,4 +1,4 @@
-r"""Certify: from labelled examples and what is stated of wrong labels to upper bounds on the errors of a classifier."""
+r"""Certify a classifier: bound its errors by labelled examples, of which some labels may be wrong as stated."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = ("symmetric", "any")  # of noise of which a rate is stated
 
 
 class MendedLabelsWarning(UserWarning):
-    """The warning where the given labels may have been corrected by the labels that were looked up."""
+    """The warning that `target` may already hold the labels that were looked up, which would make the bound false."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class StatedNoise:
 
     @property
     def by_class(self) -> bool:
-        """Whether the statement is that the right label alone determines the noise, which the labels may refute."""
+        """Whether the stated noise depends on the right label alone; the given labels may refute such a statement."""
         symmetric = self.rate != 0 and self.kind == "symmetric"
         return symmetric or self.transition is not None
 
@@ -151,12 +151,13 @@ def certify(
     - `transition` T: label y was replaced by z with probability T[y, z], whatever the example. The mean of
       `sum_j (T^-1)[y_i, j] l(j)` is bounded by betting.
 
-    All but the second hold only if the noise ignores the example. People's noise does not, and these bounds are then
-    often false. So they are in `conditional`, and not under the plain names.
+    Bounds by the first and the third assumption hold only if the noise does not depend on the example. Noise by people
+    does, and these bounds are then often false. So they are in `conditional`, and not under the plain names.
 
     Where the labels contradict the assumption, the certificate says so in `refuted`, and its bounds are against the
-    labels as given. That is wrong with probability delta at most. A fiftieth of delta is for a test of every assumption
-    except `noise_type="any"`: whether the right label alone determines the noise. People err less on easy examples.
+    labels as given. A true assumption is refuted with probability delta at most. A fiftieth of delta is for a test of
+    every assumption except `noise_type="any"`: whether the right label alone determines the noise. People err less on
+    easy examples.
     There a confident classifier agrees with more labels than such noise allows. `noise_tested` tells whether the labels
     were enough for any refutation.
 
@@ -176,7 +177,7 @@ def certify(
             Pass `target` as it was before the looks: with the labels that were found in it, the bound is false.
         checked_with: how likely each row was looked up, relative to others, shape (n,), as
             :func:`~mgce.risk.share_looks` returns it; None if all rows had the same chance. Two values are possible
-            beside 0, each for a group that no look determines. Only with `bounds=["argmax"]`.
+            beside 0, each for a group of rows that was fixed before the looks. Only with `bounds=["argmax"]`.
         checked_again: labels that a second look found, in the forms of `checked`, for rows drawn at random among those
             of `checked`: a tenth, say. Whoever looks again must not see what was found. Only these labels need to be
             right then: the bound is widened by the errors that the first looks hid. Not with `checked_with`, `anytime`.
@@ -297,7 +298,7 @@ def judge(sample: Sample, request: Request, delta: float) -> RiskCertificate:
 def _upper(
     sample: Sample, assumed: LabelNoise, losses: dict[str, Losses], delta: float, refuted: str | None
 ) -> tuple[dict[str, float], str | None]:
-    """Return the bounds, and what the labels refute: then, bounds are on disagreements with the labels as given."""
+    """Return the bounds by name, and what the labels refute, or None; if they do, labels count as right as given."""
     try:
         upper = {name: assumed.upper(sample, loss, delta) for name, loss in losses.items()}
     except Refuted as contradiction:
@@ -310,7 +311,7 @@ def _upper(
 def _per_point(
     sample: Sample, assumed: LabelNoise, losses: dict[str, Losses], delta: float, upper: dict[str, float]
 ) -> float | None:
-    """Return by how much the bound on argmax errors is larger for a stated rate that is 0.01 smaller."""
+    """Return by how much the bound on the argmax error grows if the rate is 0.01 smaller; None without a rate."""
     if not isinstance(assumed, SymmetricNoise) or "argmax" not in losses:
         return None
     lower = replace(assumed, rate=max(0.0, assumed.rate - 0.01))

@@ -1,4 +1,4 @@
-"""Rows whose right labels a person has looked up: what they bound without assumption on the noise."""
+"""Bound a classifier's losses by rows whose right labels a person looked up, without an assumption on the noise."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ FOR_SECOND = 0.8
 class LookedUp:
     r"""The assumption that right labels of randomly drawn rows are known; nothing is assumed of other labels.
 
-    If some of these rows were looked up again, only the second looks need to be right. Let l' be the loss by the first
-    look, and l by the second one. Then
+    If some of these rows were looked up again, only the second looks need to be right. Let l' be the loss against the
+    label that the first look found, and l the loss against the label of the second look. Then
 
     .. math:: E\,l \le E\,l' + E \max(l - l', 0)
 
@@ -80,7 +80,7 @@ def error_of_these(sample: Sample, delta: float) -> float | None:
     """Bound the share of argmax errors among the rows that could be looked up; None if there is no such bound.
 
     Args:
-        sample: the rows; there is a bound if the number of looks was fixed beforehand, and nobody looked twice.
+        sample: the rows; there is a bound if the number of looks was fixed beforehand, and no row was looked up twice.
         delta: probability with which the bound may be wrong.
     """
     right = sample.right
@@ -90,7 +90,7 @@ def error_of_these(sample: Sample, delta: float) -> float | None:
 
 
 def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
-    """Bound the mean loss that first looks hide, by rows that were looked up a second time."""
+    """Bound E max(l - l', 0), the mean loss that wrong first looks hide; :class:`LookedUp` defines l and l'."""
     assert sample.right is not None and sample.again is not None
     rows = np.flatnonzero(sample.again != NOT_LOOKED_UP)
     first, second = (Sample(labels[rows], sample.probs[rows]) for labels in (sample.right, sample.again))
@@ -103,8 +103,9 @@ def _hidden(sample: Sample, losses: Losses, delta: float) -> float:
 def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
     """Bound the mean loss after the last look, such that the bounds after all looks hold at once.
 
-    Which sequence of bounds it is does not depend on what was looked up: two sequences, each at delta, would together
-    fail more often. Given labels of reserved rows bound the rate w alone, also where such a row is looked up.
+    The labels that were found do not choose between the two sequences of bounds: the better of two sequences, each at
+    delta, fails more often. The given labels of reserved rows only bound w, the rate at which the classifier disagrees
+    with given labels. This is so even for a reserved row that is looked up.
     """
     rows, right = sample.looks, sample.right
     assert rows is not None and right is not None
@@ -120,14 +121,15 @@ def _at_every_look(sample: Sample, losses: Losses, delta: float) -> float:
 def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 0) -> float:
     """Bound the argmax error by the errors that were found in two groups of rows.
 
-    The second group are the rows that were drawn with the higher probability, to be looked up. If all were drawn with
-    the same one, it is the rows whose given label is not the predicted class. All others are the first group.
+    If rows had two chances of being looked up, the second group are the rows with the larger chance. If all had the
+    same chance, the second group are the rows whose given label is not the predicted class. The first group are the
+    other rows. Rows that could not be looked up are in neither group.
 
     Args:
         sample: the rows, some of which were looked up.
         delta: probability with which the bound may be wrong.
-        future: whether it is on future rows, or on these rows.
-        more: number of further looks, which are taken to show errors as often as those before.
+        future: whether the bound is on the error on future rows; otherwise on the error on these rows.
+        more: number of further looks, which are taken to show errors as often as the looks so far.
     """
     right, guess = sample.right, sample.probs.argmax(1)
     assert right is not None
@@ -149,10 +151,10 @@ def _by_cells(sample: Sample, delta: float, *, future: bool = True, more: int = 
 
 
 def right_labels(checked: Any, n: int, k: int, name: str = "checked") -> tuple[IntArray, IntArray]:
-    """Return n right labels from {row: label} or (rows, labels), `NOT_LOOKED_UP` where unknown, and the given rows.
+    """Return the right label of each of n rows, `NOT_LOOKED_UP` where unknown, and the rows that were looked up.
 
     Args:
-        checked: the labels that were looked up.
+        checked: the labels that were looked up, as {row: label} or (rows, labels).
         n: number of rows.
         k: number of classes.
         name: the name of the argument, for errors.
@@ -194,7 +196,7 @@ def labels_again(again: Any, right: IntArray, k: int) -> IntArray:
 
 
 def shared_looks(checked_with: Any, rows: IntArray, n: int) -> SharedLooks | None:
-    """Return how looks at some of n rows were shared out; None if all rows had the same chance."""
+    """Return the groups of n rows by their chance of being looked up; None without `checked_with`."""
     if checked_with is None:
         return None
     chance = as_array(checked_with, "checked_with").astype(np.float64)
@@ -213,7 +215,7 @@ def shared_looks(checked_with: Any, rows: IntArray, n: int) -> SharedLooks | Non
 
 
 def upper_after(target: Any, probs: Any, checked: Any, more: int, delta: float, checked_with: Any = None) -> float:
-    """Estimate the bound on argmax errors after `more` looks, if errors stay as frequent in both groups of rows.
+    """Estimate the bound on the argmax error after `more` further looks that find errors as often as those so far.
 
     Args:
         target: given labels in 0..k-1, shape (n,).

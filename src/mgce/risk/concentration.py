@@ -230,7 +230,7 @@ def maurer_pontil_upper(sample: Any, delta: float = 0.05, *, limits: tuple[float
 
 
 def check_delta(delta: Any, name: str = "delta") -> None:
-    """Raise an error unless delta, the probability of failure, or what else has a name, is a number in (0, 1)."""
+    """Raise an error unless `delta` is a number in (0, 1); the message calls it `name`."""
     if not isinstance(delta, Real):
         raise TypeError(expected(name, "a number in (0, 1)", delta))
     if not 0 < float(delta) < 1:

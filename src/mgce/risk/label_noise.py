@@ -50,7 +50,7 @@ class LabelNoise(Protocol):
 
     @property
     def most_agreement(self) -> FloatArray | None:
-        """Return the largest probability of each class to be given as label, for any right class; None if unknown."""
+        """Return for each class the largest probability, over all right classes, that it is given; None if unknown."""
         ...
 
     def upper(self, sample: Sample, losses: Losses, delta: float) -> float:
@@ -95,8 +95,8 @@ class AnyNoise:
 class SymmetricNoise:
     r"""The assumption that a label is replaced with probability eta or more by any other class, all equally probable.
 
-    eta does not depend on the example, and there are k classes. With D = 1 - eta k/(k-1) > 0, an error E against right
-    labels becomes `eta + D E` against the given labels. For the alpha-loss l, let R be its mean for right labels y, and
+    eta does not depend on the example, and there are k classes. With D = 1 - eta k/(k-1) > 0, an error e against right
+    labels becomes `eta + D e` against the given labels. For the alpha-loss l, let R be its mean for right labels y, and
     let S be the mean of its sum over all classes, `E sum_j l(j)`. For given labels y, `W = E[k l(y) - sum_j l(j)]`
     equals `D (k R - S)`, so `R = S/k + W/(k D)`. If only a lower bound of eta is known, the true D may be smaller than
     the D of this bound. Then the R computed from the bound is at least the true R if and only if W <= 0, that is R <=
@@ -119,7 +119,7 @@ class SymmetricNoise:
 
     @property
     def inverse(self) -> FloatArray:
-        """The inverse of the k x k transition matrix of symmetric noise at exactly this rate, for k classes."""
+        """The inverse of the transition matrix of symmetric noise at exactly this rate, shape (k, k) for k classes."""
         k = self.n_classes
         signal = 1 - self.rate * k / (k - 1)
         return np.asarray((np.eye(k) - self.rate / (k - 1)) / signal)
@@ -130,7 +130,7 @@ class SymmetricNoise:
 
     @property
     def most_agreement(self) -> FloatArray | None:
-        """Return 1 - eta for each of k classes: each wrong label is less probable, since eta < (k-1)/k."""
+        """Return 1 - eta for each class, since wrong labels are less probable: eta < (k-1)/k. None if eta is 0."""
         return np.full(self.n_classes, 1 - self.rate) if self.rate else None
 
     @property
@@ -178,7 +178,7 @@ class KnownTransition:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """Return a clause that states that the right label alone determines the given label's probabilities, by T."""
+        """Return a clause that states that each given label was drawn by T from the right label alone."""
         return (
             "each label was drawn by the stated transition matrix (condition number "
             f"{self.condition_number:.3g}) from the right label alone, whatever the example",
@@ -276,8 +276,7 @@ def examine_noise(sample: Sample, most_agreement: FloatArray | None, delta: floa
     .. math:: P(A \ge a) \le P\big(\mathrm{Bin}(m, c) \ge a\big), \qquad a \ge m c + 1
 
     (Hoeffding). The assumption is refuted if one of five parts of the examples refutes it, each tested with a fifth of
-    delta. People err less on easy examples. There the classifier agrees with more labels than noise that depends on the
-    class alone allows.
+    delta. People err less on easy examples. On these the classifier agrees with more labels than c allows.
 
     Args:
         sample: independent examples.

@@ -1,4 +1,4 @@
-r"""Which rows a person looks up, and what each look tells if the looks may end whenever the bound is good enough."""
+r"""Choose the rows that a person looks up, and bound an error rate after every look."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from mgce.risk.sample import checked_probs, checked_target
 
 
 class Sharing(NamedTuple):
-    """The shares by which looks are drawn, and by which a bound at every look is made.
+    """The settings of the draw of rows to look up, and of the bound that holds at every look.
 
     Attributes:
-        reserved: share of the rows that are never among those to look up. Their given labels tell how often the
-            classifier disagrees. With two thirds of 3,000 rows, this rate is known to about a hundredth.
-        for_rate: share of delta for that rate. The stakes get the rest, which makes a bound about 0.2 % larger.
+        reserved: share of the rows that are looked up last. Their given labels tell how often the classifier disagrees
+            with a given label. With two thirds of 3,000 rows, this rate is known to about a hundredth.
+        for_rate: share of delta for the bound on that rate. The bets get the rest of delta, which makes the bound at
+            every look about 0.2 % larger.
         explained: disagreements are bet on once they explain this share of the errors' variance among the rows looked
             up so far. They cost more than they gain below about a tenth: the rate is uncertain.
         prior: added to the variances of which that share is computed, so that few rows do not feign it.
         apart: share of the rows that determine what is doubtful; it makes the bound less than 1 % wider.
-        often: looks at a doubtful row for one at another. Where errors are as frequent in both groups, 2 makes the
-            distance of the bound from the error some 5 % larger, and 3 some 13 %; on CIFAR-10N three are hardly better
-            than two.
-        doubtful: doubtful rows are as many as labels that disagree, but no fewer and no more of the rows than these
-            shares. Where a thousandth was doubtful, bounds from 50 to 100 looks were some 10 % wider than Clopper and
+        often: how many times as often a doubtful row is looked up as another row. Where errors are as frequent in both
+            groups, 2 makes the distance of the bound from the error some 5 % larger, and 3 some 13 %; on CIFAR-10N
+            three is hardly better than two.
+        doubtful: least and largest share of doubtful rows. Between the two, the share is that of the labels that
+            disagree. Where a thousandth was doubtful, bounds from 50 to 100 looks were some 10 % wider than Clopper and
             Pearson's. On CIFAR-10N a third to two fifths are best where many labels disagree.
     """
 
@@ -59,13 +60,13 @@ def share_looks(
     *,
     generator: np.random.Generator | None = None,
 ) -> Looks:
-    r"""Share looks out: rows whose prediction is doubtful are looked up twice as often as others.
+    r"""Draw rows to look up: rows whose prediction is doubtful are looked up twice as often as others.
 
     A prediction is doubtful if the given label or the confidence c of the classifier speaks against it. The chance of
     an error is guessed to be (1 - c) / 2 if the label agrees, and otherwise 1 - 3c/4. The rows of the largest guesses
     are doubtful, about as many as labels that disagree. A tenth of the rows determines the threshold. These rows are
-    never looked up, so no look chooses its group. Look up the first m rows, for any m fixed beforehand. Pass the labels
-    that were found to :func:`~mgce.certify` as `checked`, and `chance` as `checked_with`.
+    never looked up, so no look decides which rows are doubtful. Look up the first m of `rows`, for any m fixed
+    beforehand. Pass the labels that were found to :func:`~mgce.certify` as `checked`, and `chance` as `checked_with`.
 
     Args:
         target: given labels in 0..k-1, shape (n,); -1 is a label that is none of the classes.
@@ -120,10 +121,10 @@ def rows_to_check(
 ) -> IntArray:
     """Return the rows to look up for a bound of a wanted width, in the order in which to look them up.
 
-    The rows are drawn at random. Their number suffices for a bound on the error that exceeds the share of errors found
-    by `width`, if as many labels disagree with the right classes as with the given ones. Fewer suffice if fewer
-    disagree, or if the given labels help: then :func:`~mgce.certify` gives a narrower bound. Look up all of the rows:
-    a row left out because its label is hard to tell makes the bound false.
+    The rows are drawn at random. Their number suffices for a bound that exceeds the share of errors found by `width`,
+    if as many predictions disagree with right labels as with given labels. Fewer rows suffice if fewer predictions are
+    wrong, or if the given labels help: then :func:`~mgce.certify` returns a narrower bound. Look up all of the rows: a
+    row left out because its label is hard to tell makes the bound false.
 
     Args:
         target: given labels in 0..k-1, shape (n,).
@@ -154,15 +155,15 @@ def rows_to_check(
 
 
 def random_order(n: int, generator: np.random.Generator | None = None) -> IntArray:
-    """Return n rows in a random order, those of :func:`reserved` last; the generator is by default one with seed 0."""
+    """Return the indices of n rows in a random order, the reserved rows last; the default generator has seed 0."""
     draws, kept = generator or np.random.default_rng(0), reserved(n)
     return np.concatenate([draws.permutation(np.flatnonzero(some)) for some in (~kept, kept)]).astype(np.int64)
 
 
 def foretold_widths(error: float, most: int, delta: float) -> FloatArray:
-    """Estimate how far bounds that hold at every look will be above a share of errors, after each of `most` looks.
+    """Estimate after each of `most` looks how far a bound that holds at every look will be above a share of errors.
 
-    The looks find errors at even intervals. The given labels are taken to say nothing of the errors.
+    The looks are taken to find errors at even intervals, and the given labels to say nothing of the errors.
 
     Example:
         >>> foretold_widths(0.1, 100, 0.05)[[49, 99]].round(3).tolist()
@@ -173,7 +174,7 @@ def foretold_widths(error: float, most: int, delta: float) -> FloatArray:
 
 
 def number_to_check(error: float, most: int, width: float, delta: float, *, anytime: bool = False) -> int:
-    """Return how many rows to look up for a bound at most `width` above a share of errors; `most` if none suffices."""
+    """Return how many rows to look up for a bound at most `width` above the share `error`; `most` if none suffices."""
     if anytime:
         fits = np.flatnonzero(foretold_widths(error, most, delta) <= width)
         return int(fits[0]) + 1 if fits.size else most
@@ -197,7 +198,7 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
         \ge \log \tfrac{1}{(1 - \epsilon)\, \delta}\Big\}
 
     e_j tells whether the classifier errs on the j-th row that is looked up. d_j tells whether it disagrees with the
-    given label, and w is the probability of that. So z_j has the mean of e_j, whatever the noise, and varies less if
+    row's given label, and w is the mean of d_j. So z_j has the mean of e_j, whatever the noise, and varies less if
     errors go with disagreements. The weights :math:`\lambda_j \ge 0` and stakes s_j depend on earlier rows alone, and
     stakes are those of :func:`betting_upper_sequence`. For the true w, the capital is a nonnegative martingale, and
     Ville's inequality holds. w itself is bounded from above by Clopper and Pearson, at :math:`\epsilon\, \delta`, from
@@ -206,7 +207,7 @@ def looked_up_upper_sequence(wrong: Any, disagrees: Any, others: tuple[int, int]
 
     Args:
         wrong: whether the classifier errs on each row that was looked up, in the order of the looks, shape (m,).
-        disagrees: whether it disagrees with the given label of these rows, shape (m,).
+        disagrees: whether the classifier disagrees with the given label of each of these rows, shape (m,).
         others: the number of disagreements, and the number of rows, among rows that are never looked up. They must be
             fixed before the first look.
         delta: probability in (0, 1) with which any of the bounds may be wrong.
@@ -250,10 +251,10 @@ def reserving_upper_sequence(
 
     Args:
         errors: whether the classifier errs on each row that was looked up, shape (m,).
-        f: whether it disagrees with the given label, shape (m,).
-        others: as there.
-        delta: as there.
-        apart: whether each looked-up row is none of the others, shape (m,). The weight of other rows is 0.
+        f: whether the classifier disagrees with the given label of each of these rows, shape (m,).
+        others: as in :func:`looked_up_upper_sequence`.
+        delta: as in :func:`looked_up_upper_sequence`.
+        apart: whether each looked-up row is none of `others`, shape (m,). A row that is one of them has the weight 0.
     """
     weight = np.where(apart, _weights(errors, f), 0.0)
     most = clopper_pearson_upper(*others, SHARING.for_rate * delta)
@@ -261,7 +262,7 @@ def reserving_upper_sequence(
 
 
 def _weights(errors: FloatArray, f: FloatArray) -> FloatArray:
-    """Return the weight of each disagreement: a regression on earlier rows, or 0 if it explains little."""
+    """Return the weights lambda_j: slopes of errors on disagreements in earlier rows, 0 where these explain little."""
     t = np.arange(1, errors.size + 1)
     sum_f, sum_e = f.cumsum(), errors.cumsum()
     both = (f * errors).cumsum() - sum_f * sum_e / t

@@ -1,4 +1,4 @@
-"""Certify any fitted model that predicts classes, and each part of a sample: each class, or each value of a column."""
+"""Certify a fitted model that predicts classes, or each part of a sample by itself: each class, each named group."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def certify_model(model: Any, X: Any, y: Any, **options: Any) -> RiskCertificate
 
 
 def label_indices(labels: Any, classes: Any, n: int, name: str = "y") -> IntArray:
-    """Return the index of each of n labels among sorted classes, -1 if unknown; require at least one known label."""
+    """Return the index of each of n labels among the sorted classes, or -1; raise an error if no label is a class."""
     if labels.shape != (n,):
         raise ValueError(expected(name, f"of shape ({n},), one label for each row", labels.shape))
     places = {label: place for place, label in enumerate(classes.tolist())}
@@ -109,9 +109,9 @@ def certify_each(
         transition: matrix T of the probabilities that label y became z, shape (k, k), the same in every part.
         checked: right labels that were looked up, as in :func:`~mgce.certify`; rows are indices into the whole
             `target`.
-        checked_with: how likely each row was looked up, relative to others, shape (n,), or None. Given the groups of
-            all rows, the looks within a group of a part are a random choice of its rows. Ratio and share of the bound
-            are those of all looks, fixed beforehand, also in a part with rows of one group alone.
+        checked_with: how likely each row was looked up, relative to others, shape (n,), or None. Rows with one value
+            are a group. In each part, the rows looked up in a group are a random choice of its rows there. `ratio` and
+            `share` of :func:`stratified_upper` are those of all looks, also in a part with rows of one group alone.
         groups: name of the cluster of each example, shape (n,).
 
     Returns:
@@ -162,7 +162,7 @@ def certify_each(
 
 
 def _parts(by: Any, y: Any, h: Any) -> Any:
-    """Return the name of the part of each example, shape (n,)."""
+    """Return for each example its part by `by`: its label y, its predicted class, or its entry in `by`; shape (n,)."""
     if isinstance(by, str):
         check_choice("by", by, (LABEL, PREDICTION))
         return y.astype(np.int64) if by == LABEL else h.argmax(1)

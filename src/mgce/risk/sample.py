@@ -23,11 +23,11 @@ class SharedLooks:
     """Two groups of rows, of which one is looked up more often, as fixed before the first look."""
 
     cells: IntArray  # (n,): 1 for rows that are looked up more often, 0 for others, -1 for rows that never are
-    ratio: float | None  # how many times as often; None if all rows but the last were as likely: all of them are in 0
-    share: float  # of the rows that may be looked up, to be looked up
+    ratio: float | None  # how many times as often; None if all rows that may be looked up were as likely: all are in 0
+    share: float  # of the rows that may be looked up, the share that is looked up
 
     def of(self, rows: Any) -> SharedLooks:
-        """Return how the looks were shared out among some of the rows: ratio and share are those of all."""
+        """Return the groups of some of the rows; ratio and share stay those of all rows."""
         return replace(self, cells=self.cells[rows])
 
 
@@ -68,7 +68,7 @@ class Sample:
         return b"".join(sorted(b"cluster" + cluster.tobytes() for cluster in np.split(rows[:, 1:], ends)))
 
     def own(self, losses: FloatArray, worst: float) -> FloatArray:
-        """Return each example's loss for its own label, from the losses for all labels; `worst` if it is no class."""
+        """Return each example's loss for its own label, from `losses` (n, k); `worst` if the label is no class."""
         known = self.labels != UNSEEN
         values = np.full(self.labels.size, float(worst))
         values[known] = losses[known, self.labels[known]]

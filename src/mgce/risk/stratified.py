@@ -16,22 +16,23 @@ from mgce.risk.concentration import check_delta, clopper_pearson_upper
 
 
 class Settings(NamedTuple):
-    """What decides how wide a bound is.
+    """The settings that decide how wide the bound is; :func:`stratified_upper` defines w, r, theta, zeta and T.
 
     Attributes:
-        far: share of delta for weights that the sizes of the cells refute by themselves, more than three deviations
-            away. Four times as much made bounds 1 % further from the error.
-        other_end: the same for weights at the other end, where theta would be larger.
-        implausible: share of delta for rates that the errors of one cell refute by themselves, some four deviations
-            away.
-        good: deviations from which on weights that are too good count no more: 0.6 % of delta pay for it.
-        fewest: looked-up rows that a cell needs in the mean. With eight, cells of equal error rates made the mean bound
-            up to 7 % larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
-        weights: those for which r is computed, each for the true weights that are nearest to it. With r for equal cells
-            alone, a cell of a tenth of 1,500 rows made the bound 6 % wider than Clopper and Pearson's, with these 5 %
-            narrower.
-        few_rows: fewer rows cannot tell these weights apart: r is then that of equal cells.
-        prior: Jeffreys'; it only orders the outcomes.
+        far: share of delta for weights w that the sizes of the cells refute by themselves, more than three standard
+            deviations away. Four times as much made bounds 1 % further from the error.
+        other_end: share of delta for weights that are refuted at the other end, where theta would be larger.
+        implausible: share of delta for rates that the errors of one cell refute by themselves, some four standard
+            deviations away.
+        good: zeta, in standard deviations. Where a weight makes theta smaller by more than zeta, it counts as at zeta:
+            0.6 % of delta pay for it.
+        fewest: expected number of looked-up rows that a cell needs. With eight, cells of equal error rates made the
+            mean bound up to 7 % larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
+        weights: values of w for which r is computed, each for the true weights that are nearest to it. With r for
+            w = 0.5 alone, a cell of a tenth of 1,500 rows made the bound 6 % wider than Clopper and Pearson's, with
+            these 5 % narrower.
+        few_rows: fewer rows cannot tell these weights apart: r is then that of w = 0.5.
+        prior: errors and right rows that Jeffreys' prior adds to each cell in T, which only orders the outcomes.
     """
 
     far: float = 1 / 200
@@ -48,12 +49,13 @@ class Search(NamedTuple):
     """How finely the worst case is searched for: a coarser search is quicker, and its bound larger.
 
     Attributes:
-        step: deviations between weights that are tabled: a hundredth of the smaller part of the width.
+        step: standard deviations from one weight in the table to the next: a hundredth of the smaller part of the
+            width.
         tolerance: how much too large the bound may be, relatively; it is never too small.
         side: rectangles along each side at the start.
-        parts: those into which each side of a rectangle is divided, the fewest that there can be.
-        levels: most divisions: by then a rectangle's side is far below the tolerance.
-        most: rectangles at once, which bounds the memory.
+        parts: number of parts into which a division cuts each side of a rectangle, the least possible number.
+        levels: largest number of divisions: by then a rectangle's side is far below the tolerance.
+        most: largest number of rectangles at once, which bounds the memory.
         tried: rectangles whose lower corners are tried at each division: one of them is mostly the best.
     """
 
@@ -94,8 +96,9 @@ def stratified_upper(
     and binomial, whatever the noise. So `P(p_K <= a) <= a` at the true rates e, for every a that the cells determine
     (Buehler). The size n_1 is binomial with the weight w, so p_w, its tail in the direction that makes theta smaller,
     is at least uniform. f does not rise, and its integral is at most 1 - gamma. Hence the truth is refuted with
-    probability `E[delta f(p_w)] + gamma delta <= delta`. f is that of the sum of two normal deviations; their
-    ratio r(e) is fixed beforehand, for each of some weights; a true weight gets the r of the nearest:
+    probability `E[delta f(p_w)] + gamma delta <= delta`. f is that of a test of a sum of two normal deviations, that of
+    p_K plus r times that of p_w. The ratio r(e) is fixed beforehand for some weights; a true weight gets the r of the
+    nearest one:
 
     .. math:: \delta f(u) = \frac{1 - \epsilon - \gamma}{1 + u_0}\,
         \bar\Phi\big(z_\delta \sqrt{1 + r^2} - r \max(z_u, -\zeta)\big), \qquad
@@ -105,8 +108,8 @@ def stratified_upper(
     also pays for the end of the interval of w that p_w does not refute: weights outside of it are left out. A bad r
     makes the bound wider, never false. The maximum is searched in ever smaller rectangles of (e_1, e_2), where p_K is
     largest at the lower corner and theta at the upper one: U is rounded up, by a two-thousandth unless that takes too
-    many rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test of the null is Clopper and Pearson's
-    of all m rows.
+    many rectangles. For a weight w below `16 / m` or above `1 - 16 / m` the test is Clopper and Pearson's of all m
+    looked-up rows.
 
     Args:
         errors: k_1 and k_2, errors among the looked-up rows of each cell.
@@ -159,7 +162,7 @@ def stratified_upper(
 
 
 def _checked_counts(*counts: Any) -> list[tuple[int, int]]:
-    """Return errors, looked-up rows and rows of two cells as integers, if they fit together."""
+    """Return errors, looked-up rows and rows of two cells as integers; raise an error if they do not fit together."""
     try:
         table = np.asarray(counts)
     except ValueError:  # of several lengths
@@ -213,13 +216,16 @@ class _Cells:
         return min(1.0, max(settled, float(top.max())))
 
     def _p_values(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """Return p_K: the probability, for each pair of error rates, of x and y errors with y at most `outcomes[x]`."""
+        """Return p_K for each pair of error rates, shape (len(first), len(second)).
+
+        p_K is the probability of x errors in the first cell and at most `outcomes[x]` in the second, for any x.
+        """
         x = np.flatnonzero(self.outcomes >= 0)
         at_most = self._likely(np.arange(int(self.outcomes.max()) + 1), 1, second).cumsum(1)
         return np.asarray(self._likely(x, 0, first) @ at_most[:, self.outcomes[x]].T)
 
     def _likely(self, count: IntArray, cell: int, rates: FloatArray) -> FloatArray:
-        """Return the probability of each number of errors in a cell, for each error rate, (rates, count)."""
+        """Return the probability of each number of errors in a cell at each rate, shape (len(rates), len(count))."""
         return _binomial(count, self.looked_up[cell], rates)
 
     @cached_property
@@ -231,7 +237,7 @@ class _Cells:
 
     @cached_property
     def outcomes(self) -> IntArray:
-        """For each number of errors in the first cell, the most in the second with which T is as observed or less."""
+        """For each number of errors in the first cell, the most in the second at which T is at most the observed T."""
         first = np.arange(self.looked_up[0] + 1)
         own = self._order(*(np.array([k]) for k in self.errors))[0] * (1 + 1e-12)
         low, high = np.full(first.size, -1), np.full(first.size, self.looked_up[1])
@@ -290,7 +296,12 @@ class _Cells:
         return np.where(refuted, 0.0, theta)
 
     def _ratio(self, gap: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return the ratio r of two deviations, for error rates that differ by `gap`."""
+        """Return r: the standard deviation of theta by the sizes of the cells, over that by the errors in the cells.
+
+        Args:
+            gap: the distance of the two error rates.
+            variance: n times the variance of theta by the errors in the cells; n is the number of rows.
+        """
         weights, shares = np.array([self.weight, 1 - self.weight]), np.array(self.shares)
         least = float((weights / shares**2).sum()) / sum(self.rows)
         return np.asarray(np.sqrt(weights.prod()) * gap / np.sqrt(variance + least))
@@ -304,7 +315,7 @@ class _Cells:
             return np.where(rest > 0, np.inf, -np.inf) if not r.any() else np.asarray(rest / np.maximum(r, 1e-300))
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest weight of a cell that is not refuted; deviations are rounded up."""
+        """Return the least and the largest weight of the first cell within `deviation`, rounded up to the table."""
         steps = (np.clip(deviation, -SETTINGS.good, self._levels[-1]) + SETTINGS.good) / SEARCH.step
         place = np.ceil(steps).astype(np.int64)
         low, high = self._table
@@ -327,7 +338,7 @@ class _Cells:
 
 
 class _Finite(_Cells):
-    """The same for the error rates among these rows, whose shares are known: errors are drawn without replacement."""
+    """The cells for a bound on the error rate of these rows themselves: looks draw without replacement, w is known."""
 
     def _likely(self, count: IntArray, cell: int, rates: FloatArray) -> FloatArray:
         return _hypergeometric(count, self.looked_up[cell], self.rows[cell], rates)
@@ -342,7 +353,7 @@ class _Finite(_Cells):
     def _largest(
         self, p: FloatArray, own: list[IntArray], corner: list[FloatArray], far: list[FloatArray]
     ) -> FloatArray:
-        """Return the largest error rate below the upper end of each rectangle that is not refuted."""
+        """Return for each rectangle the largest error rate of these rows below its upper ends; 0 if p refutes it."""
         ends = (_whole(x, n) if far is corner else np.ceil(x * n) - 1 for x, n in zip(far, self.rows, strict=True))
         most = [np.maximum(0, end) for end in ends]  # in a cell without rows, 0
         a, b = (x[place] for x, place in zip(most, own, strict=True))
@@ -350,7 +361,7 @@ class _Finite(_Cells):
 
 
 def _weight_bins(n: int) -> list[tuple[float, float, float]]:
-    """Return weights of the first cell for which r is computed, each with the ends of the true weights it is for."""
+    """Return each weight for which r is computed, with the least and the largest true weight that get this r."""
     weights = SETTINGS.weights if n >= SETTINGS.few_rows else (0.5,)
     middles = ((a + b) / 2 for a, b in itertools.pairwise(weights))
     ends = [0.0, *middles, 1.0]
@@ -358,7 +369,10 @@ def _weight_bins(n: int) -> list[tuple[float, float, float]]:
 
 
 def _binomial(count: IntArray, m: int, p: FloatArray) -> FloatArray:
-    """Return the probability of each count among m draws, for each success probability, shape (p, count)."""
+    """Return the probability of each count of successes in m draws, for each success probability in p.
+
+    The shape is (len(p), len(count)).
+    """
     from scipy import special
 
     log = _log_choose(m, count)
@@ -366,7 +380,10 @@ def _binomial(count: IntArray, m: int, p: FloatArray) -> FloatArray:
 
 
 def _hypergeometric(count: IntArray, m: int, n: int, p: FloatArray) -> FloatArray:
-    """Return the probability of each count among m of n rows, for each share of errors rounded up, (p, count)."""
+    """Return the probability of each count of errors in a sample of m of n rows, of which ceil(p n) are errors.
+
+    The shape is (len(p), len(count)).
+    """
     errors = np.minimum(_whole(p, n), n)[:, None]
     possible = (count <= errors) & (m - count <= n - errors)
     wrong = np.where(possible, errors, count)  # where it is impossible, any number that the sums are defined for
@@ -375,7 +392,7 @@ def _hypergeometric(count: IntArray, m: int, n: int, p: FloatArray) -> FloatArra
 
 
 def _whole(p: FloatArray, n: int) -> FloatArray:
-    """Return the least number of rows that is a share of at least `p` of n, up to rounding errors of products."""
+    """Return ceil(p * n), ignoring a rounding error that lifts p * n just above an integer."""
     return np.asarray(np.ceil(p * n - 1e-9))
 
 
@@ -392,7 +409,10 @@ def _variances(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _weight_ranges(count: int, n: int, levels: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Clopper and Pearson's lower and upper bounds of the weight of a cell at each level."""
+    """Return Clopper and Pearson's lower and upper bounds on the weight of a cell that holds `count` of n rows.
+
+    Each bound of a pair fails with the probability in `levels` that belongs to the pair.
+    """
     from scipy import special
 
     low = special.betaincinv(count, n - count + 1, levels) if count else np.zeros_like(levels)

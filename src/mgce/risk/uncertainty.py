@@ -174,7 +174,7 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
 
 
 def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the sample means and standard deviations (denominator n - 1) of the features Phi of each class."""
+    """Return the sample mean and standard deviation (denominator n - 1) of each entry of Phi, each of shape (k, d)."""
     n = y.size
     if n < 2:
         raise ValueError(expected("labels", "at least 2 samples", n))
@@ -187,7 +187,7 @@ def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray,
 def _betting_box(
     psi: Matrix, y: IntArray, n_classes: int, low: FloatArray, high: FloatArray, delta: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return middles and half-widths of confidence intervals, by betting, for each class's mean features."""
+    """Return middle and half-width of a confidence interval, by betting, for the mean of each entry of Phi, (k, d)."""
     bottom = np.minimum(low, 0)
     width = np.maximum(high, 0) - bottom
     scale = np.where(width > 0, width, 1)
