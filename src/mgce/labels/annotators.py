@@ -20,18 +20,19 @@ class Estimation(NamedTuple):
     """The settings of expectation maximisation.
 
     Attributes:
-        prior: labels added to the pooled matrix in each class, spread as the mean share of wrong labels; and wrong
-            labels by which the accuracy of one annotator is drawn to the pooled one: two labels say next to nothing.
-        prior_labels: labels in each class that the prior counts as, in the matrix of one annotator: the most likely of
-            these counts.
-        most_wrong: share of the labels of one class by one annotator, before the annotator's own counts.
+        prior: number of labels added to each class of the pooled matrix, with the mean share of wrong labels. Also the
+            number of wrong labels by which one annotator's accuracy is drawn to the pooled one: two say next to
+            nothing.
+        prior_labels: candidates for the number of labels in each class that the prior of one annotator's matrix counts
+            as. The candidate with the largest likelihood is used.
+        most_wrong: largest share of wrong labels of one class in the prior of one annotator's matrix.
         pair_prior: expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
-        steps: steps without copying, and after each of two estimates of copying. No probability changed by more than
-            0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself: smaller weights leave more
-            labels in doubt, and labels in doubt look like common errors.
-        step: factor by which one step may change the sharpness of the model.
-        sharpness: a model out of this range says nothing, or is certain.
-        least: least probability of a class by the model: of 1,000 rows it may be wrong on one without a warning.
+        steps: numbers of steps, before copying is estimated, and after each of two estimates of copying. No probability
+            changed by more than 0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself:
+            smaller weights leave more labels in doubt, and labels in doubt look like common errors.
+        step: factor by which one step may change the sharpness of the classifier.
+        sharpness: range of the sharpness. Beyond its ends, the classifier would say nothing, or be certain.
+        least: is added to each probability of the classifier, which may be wrong without a warning on one row in 1,000.
     """
 
     prior: float = 2.0
@@ -45,14 +46,14 @@ class Estimation(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What is said of an annotator.
+    """The settings of what :class:`Annotator` says.
 
     Attributes:
-        mass: share of the posterior of an accuracy within the range that is shown.
-        confused: pairs of classes that are listed, at most.
-        fewest_confused: expected labels below which a confusion is not listed: one or two are chance.
+        mass: posterior probability of the range of an accuracy.
+        confused: largest number of pairs of classes that are listed.
+        fewest_confused: expected number of labels below which a confusion is not listed: one or two are chance.
         copies: share of common wrong labels from which a pair is listed: unrelated pairs stay below 0.15.
-        fewest_errors: expected wrong labels of a pair below which nothing is said of copying.
+        fewest_errors: expected number of wrong labels of a pair below which nothing is said of copying.
     """
 
     mass: float = 0.95
@@ -215,7 +216,7 @@ def transitions_of(given: Any, posterior: FloatArray, shape: tuple[int, int, int
 
 
 def _scaled(pooled: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return the pooled matrix with the wrong labels of each annotator scaled to as many as the annotator has."""
+    """Return for each annotator the pooled matrix, its wrong labels scaled to the annotator's number, (m, k, k)."""
     rates = 1 - np.diag(pooled)
     observed = counts.sum((1, 2)) - np.trace(counts, axis1=1, axis2=2)
     factor = (observed + ESTIMATION.prior) / (counts.sum(2) @ rates + ESTIMATION.prior)
@@ -241,7 +242,7 @@ def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.b
 def _joint_errors(
     annotations: Annotations, posterior: FloatArray, transitions: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return for each pair of annotators the equal wrong labels: observed, by chance, and at most; each (m, m)."""
+    """Return the expected equal wrong labels of each two annotators, those by chance, and the most; each (m, m)."""
     n, m, k = annotations.shape
     observed, by_chance, most = np.zeros((3, m, m))
     ones = np.ones(len(annotations.row))
@@ -261,7 +262,7 @@ def _joint_errors(
 
 
 def _copying(annotations: Annotations, posterior: FloatArray, transitions: FloatArray) -> FloatArray:
-    """Return for each two annotators the share of wrong labels in common beyond chance, shrunk to that of all pairs."""
+    """Return the share of common wrong labels beyond chance of each two annotators, shrunk to that of all pairs."""
     observed, by_chance, most = _joint_errors(annotations, posterior, transitions)
     excess, room = observed - by_chance, np.maximum(most - by_chance, 0)
     all_pairs = float(np.clip(excess.sum() / (room.sum() + ESTIMATION.pair_prior), 0, 1))
@@ -383,6 +384,6 @@ def _confused(
 
 
 def _together(model: AnnotatorModel) -> FloatArray:
-    """Return the share of wrong labels that pairs have in common beyond chance; 0 where few labels are wrong."""
+    """Return the share of wrong labels that each pair has in common beyond chance; 0 where few labels are wrong."""
     _, _, most = _joint_errors(model.annotations, model.probs, model.transitions)
     return np.asarray(np.where(most >= LISTING.fewest_errors, model.copying, 0) * (1 - np.eye(len(most))))

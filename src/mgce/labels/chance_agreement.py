@@ -161,7 +161,7 @@ def _pair(both: IntArray, first: str, second: str, delta: float) -> Pair | None:
 
 
 def _jackknife(coefficient: Callable[[FloatArray], FloatArray], sums: FloatArray, delta: float) -> Coefficient:
-    """Return a coefficient of the sums over rows, with the interval of its values without each row."""
+    """Return a coefficient of the sums over all rows, with its jackknife interval, from the sums without each row."""
     n, total = len(sums), sums.sum(0)
     with np.errstate(divide="ignore", invalid="ignore"):  # one class: nothing is beyond chance
         value = float(coefficient(total[None])[0])

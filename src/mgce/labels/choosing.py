@@ -14,7 +14,7 @@ def most_predicted(tried: Iterable[tuple[float, Tried]], patience: int | None = 
     """Return the candidate that predicts the largest share of the given labels, the first of equals.
 
     Args:
-        tried: the share and the candidate, which may be computed when it is asked for.
+        tried: pairs of a share and a candidate; an iterator may compute each pair when the pair is asked for.
         patience: after this many candidates in a row without a larger share no more are asked for; None for all.
 
     Example:
@@ -52,7 +52,7 @@ def shown_better(right: Any, others: Any, level: float) -> bool:
     Args:
         right: whether the model predicts the label of each row, shape (n,), bool, an array or a tensor.
         others: whether the other model does, shape (n,), bool.
-        level: of the test.
+        level: level of the test.
     """
     gained, lost = int((right & ~others).sum()), int((others & ~right).sum())
     return gained > lost and mcnemar(gained, lost) < level

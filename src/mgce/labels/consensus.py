@@ -1,4 +1,4 @@
-"""From several labels a row to one: consensus, annotators, rows in doubt, and rows to ask about."""
+"""Estimate one label of each row from the labels of several annotators, and choose the rows to label next."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def _cells(frame: pd.DataFrame) -> NDArray[Any]:
 def consensus_of(
     model: AnnotatorModel, order: NDArray[np.intp], matrix: IntArray, names: Sequence[str], classes: NDArray[Any]
 ) -> Consensus:
-    """Return estimates of sorted rows in the order of the caller."""
+    """Return the consensus by estimates of sorted rows, in the caller's order: `order` are the caller's sorted rows."""
     n, _, k = model.annotations.shape
     probs = np.empty((n, k))
     weaker, rho = shared_evidence(model)

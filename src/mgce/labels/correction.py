@@ -1,4 +1,4 @@
-r"""Estimate the right labels of rows from predictions of their given labels: the one place where this is done."""
+r"""Estimate the right labels of rows from out-of-fold predictions of their given labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Correction:
 
     Attributes:
         probs: the probability of each class to be the right one, given the row and its label, shape (n, k).
-        of_row: q, the same given the row alone, shape (n, k).
+        of_row: q, the probability of each class to be the right one, given the row alone, shape (n, k).
         transition: T, the probability that a row of class i is given the label j, shape (k, k).
         by_class: whether the test says that wrong labels depend on the class; otherwise T is symmetric.
     """

@@ -1,4 +1,4 @@
-"""Doubtful labels in one form, wherever they come from: how probably each is wrong, and which to look at first."""
+"""Rank given labels by how probable it is that they are wrong, in one class for all kinds of estimates."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class DoubtfulLabels:
         probs: class probabilities of each row by a model that was not fitted to it, shape (n, k).
         wrong: estimated probability that the given label of each row is wrong, shape (n,).
         suggestion: the class to look at instead of the given label, as an index of classes, shape (n,). It is the most
-            probable right class of the row. For a consensus it is another class, unless the label is as good as
-            certain.
+            probable right class of the row. For a consensus it is the most probable other class, unless the label is as
+            good as certain.
         is_issue: whether the label is more probably wrong than right, and another class is suggested, shape (n,).
         is_distinct: whether the row represents its copies; True for a row without copies, shape (n,).
-        rank: position of each row among rows whose labels are wrong with one probability, shape (n,). The row with the
-            least probability of its label beside the most probable class comes first, then the content decides.
-        share: the share of wrong labels among distinct rows, as a range from 0. None for a consensus, whose
-            :meth:`Consensus.estimated_accuracy` says it.
+        rank: position of each row, which orders rows of equal `wrong`, shape (n,). The row whose label is furthest
+            below the most probable class in probability comes first. Content orders the rest.
+        share: upper bound on the share of wrong labels among distinct rows. None for a consensus: see
+            :meth:`Consensus.estimated_accuracy`.
         source: what the probabilities come from, such as `"features"`, `"probs"` or `"forest"`.
     """
 
@@ -74,15 +74,15 @@ class DoubtfulLabels:
     def share_by_label(self) -> FloatArray:
         """The estimated share of wrong labels among the rows that are given each class, shape (k,).
 
-        It is the mean of their `wrong`, without an interval, and too large where the model often errs. It is NaN for a
-        class that no row is given.
+        It is the mean of `wrong` over these rows, without an interval. It is too large where the model often errs, and
+        NaN for a class that no row is given.
         """
         n = np.bincount(self.target, minlength=len(self.classes))
         return np.bincount(self.target, self.wrong, len(n)) / np.where(n, n, np.nan)
 
     @property
     def expected_wrong(self) -> tuple[float, float]:
-        """The expected number of wrong labels of distinct rows: among those with `is_issue`, and among the others."""
+        """The expected number of wrong labels among distinct rows with `is_issue`, and among other distinct rows."""
         asked, others = (self.wrong[self.is_distinct & chosen].sum() for chosen in (self.is_issue, ~self.is_issue))
         return float(asked), float(others)
 
@@ -91,24 +91,24 @@ class DoubtfulLabels:
         return np.asarray(self.order[(self.is_distinct & (self.suggestion != self.target))[self.order]][:most])
 
     def settled(self, rows: IntArray) -> DoubtfulLabels:
-        """Return the labels with those of some rows, which a person has decided on, as not suspect."""
+        """Return a copy in which no label of `rows` is suspect: a person has decided on these labels."""
         wrong, is_issue, suggestion = self.wrong.copy(), self.is_issue.copy(), self.suggestion.copy()
         wrong[rows], is_issue[rows], suggestion[rows] = 0.0, False, self.target[rows]
         return replace(self, wrong=wrong, is_issue=is_issue, suggestion=suggestion)
 
     def as_consensus(self, probs: FloatArray, rank: IntArray) -> DoubtfulLabels:
-        """Return the labels as judged by the consensus of several labels a row, which tell more than the model alone.
+        """Return the given labels as judged by the consensus of several annotators, not by the model.
 
         Args:
             probs: probabilities of each class to be right by the consensus, shape (n, k).
-            rank: the positions of the rows in the consensus, shape (n,).
+            rank: the `rank` of the rows in the consensus, shape (n,).
         """
         wrong, suggestion = _doubts(probs, self.target)
         return replace(self, wrong=wrong, suggestion=suggestion, is_issue=wrong > 0.5, rank=rank)
 
     @classmethod
     def of_consensus(cls, classes: NDArray[Any], probs: FloatArray, rank: IntArray) -> DoubtfulLabels:
-        """Return the most probable classes by several labels a row as labels, which are in doubt themselves."""
+        """Return consensus labels, the most probable classes by `probs`, with the probability that each is wrong."""
         target, distinct = probs.argmax(1), np.ones(len(probs), dtype=bool)
         wrong, suggestion = _doubts(probs, target)
         return cls(classes, target, probs, wrong, suggestion, wrong > 0.5, distinct, rank, None, "annotators")

@@ -30,10 +30,10 @@ class Independence:
 
     Attributes:
         both_wrong: expected number of pairs of wrong labels of one row, from the estimated right classes.
-        both_by_chance: the number, if annotators erred independently given the right class.
-        observed: expected number of pairs of equal wrong labels.
-        by_chance: the number, if annotators erred independently given the right class.
-        p_value: probability of at least these differences if they did.
+        both_by_chance: the same number if annotators erred independently given the right class.
+        observed: expected number of pairs of equal wrong labels of one row.
+        by_chance: the same number if annotators erred independently given the right class.
+        p_value: probability of differences at least as large if annotators erred independently.
         n_pairs: number of pairs of labels of the same row.
         is_testable: whether there are enough annotators, or a classifier, to test independence.
     """
@@ -113,7 +113,7 @@ def independence(model: AnnotatorModel, weaker: AnnotatorModel | None = None) ->
         model: the estimates. The p-value is computed from those of :func:`as_independent`.
         weaker: estimates that do not assume independent errors, from
             :func:`mgce.labels.independence.shared_evidence`. The numbers of pairs are counted by these, since
-            `model` is too sure of rows on which many are wrong. None: by `model`.
+            `model` is too sure of rows on which many labels are wrong. None: the numbers are counted by `model`.
     """
     weaker = model if weaker is None else weaker
     model, annotations = as_independent(model), model.annotations
@@ -160,7 +160,7 @@ def _pairs(rows: Any, values: FloatArray) -> FloatArray:
 
 
 def _p_value(difference: FloatArray) -> float:
-    """Return the probability of a mean at least as far from zero as that of independent rows, shape (n, 2)."""
+    """Return the p-value of a chi-squared test that independent rows, shape (n, 2), have the expectation zero."""
     if len(difference) < 2:
         return 1.0
     covariance = np.cov(difference.T) / len(difference)
@@ -180,9 +180,9 @@ def shared_evidence(model: AnnotatorModel) -> tuple[AnnotatorModel, float]:
 
     .. math:: \tilde P_{ic} \propto P_{ic}^{1 / (1 + \rho (s_i - 1))}
 
-    s are the sources of a row: its labels, and the classifier if there is one. P multiplies what they say, as if they
-    erred independently. The divisor is Kish's design effect of s sources of equal correlation rho. The most probable
-    class of each row stays the same. The matrices of the annotators are estimated anew from the new probabilities.
+    s is the number of sources of a row: its labels, and the classifier if there is one. P multiplies what sources say,
+    as if they erred independently. The divisor is Kish's design effect of s sources with correlation rho. The most
+    probable class of each row stays the same. The annotators' matrices are estimated anew from the new probabilities.
 
     Rho predicts left-out labels best: the other sources of the row and the matrix of the annotator predict each label.
     It is 0 if no row has two sources beside a label.

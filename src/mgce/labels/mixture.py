@@ -67,7 +67,10 @@ def even_noise(k: int, share: float) -> NDArray[np.float64]:
 
 
 def _with_prior(counts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the noise matrix of counts (k, k) and `PRIOR_ROWS` of even noise; right labels are the most common."""
+    """Return the noise matrix of counts (k, k) and `PRIOR_ROWS` rows of even noise for each class.
+
+    If a class would be given another label more often than its own, both get the mean of the two probabilities.
+    """
     k, n = len(counts), counts.sum()
     share = min(max(1 - np.trace(counts) / n, 1 / n), 1 - 1 / k)  # no label is certain to be right
     smoothed = counts + PRIOR_ROWS * even_noise(k, share)

@@ -20,7 +20,7 @@ def out_of_fold(train: Train, folds: Iterable[Fold], shape: tuple[int, int], *, 
 
     Args:
         train: trains on rows and returns the probabilities of others, shape (number of others, k).
-        folds: rows to train on, and others.
+        folds: pairs of row numbers: rows to train on, and rows to predict.
         shape: n and k.
         unseen: the probability of each class in rows that are in no fold.
     """
@@ -62,7 +62,7 @@ def stratified_folds(target: IntArray, n_folds: int, random_state: Any) -> list[
 
 
 def folds_of(fold: IntArray) -> list[Fold]:
-    """Return the folds in which the rows of each number are predicted, and all others are trained on.
+    """Return one fold for each number in `fold`: the rows of this number are predicted, all others are trained on.
 
     Args:
         fold: the number of the fold of each row, shape (n,).
@@ -71,7 +71,7 @@ def folds_of(fold: IntArray) -> list[Fold]:
 
 
 def checked_train(train: Train, n_classes: int) -> Train:
-    """Return a caller's function that trains, such that it raises an error unless it returns probabilities.
+    """Wrap a caller's function that trains; the wrapper raises an error unless the function returns probabilities.
 
     Args:
         train: the function.

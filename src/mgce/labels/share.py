@@ -18,9 +18,9 @@ ASSUMPTION = "on every row the right label is at least as likely as any one wron
 class NoiseShare:
     """An upper bound on the share of wrong labels among n rows. The lower end is 0, and there is no estimate.
 
-    Hard rows and wrong labels look alike: where classes overlap, a model that learnt right labels disagrees with them
-    as often. An interval by a fitted curve of errors was given up: on the tables of the suite it held less often than
-    it said.
+    Hard rows and wrong labels look alike: where classes overlap, a model that learnt right labels disagrees with right
+    labels as often. An interval by a fitted curve of errors was given up: on the tables of the suite it held less often
+    than its confidence.
 
     Attributes:
         upper: the bound. It holds with a probability of 1 - `delta`, if :data:`ASSUMPTION` does.
@@ -74,7 +74,7 @@ def share_of_predictions(target: IntArray, predicted: IntArray, *, delta: float 
 
 
 def bounded_share(differing: int, n: int, *, delta: float = 0.05) -> NoiseShare:
-    """Bound the share of wrong labels as :func:`noise_share` does, if so many of n labels differ from predictions."""
+    """Bound the share of wrong labels as :func:`noise_share` does, if `differing` of n labels are not as predicted."""
     return NoiseShare(_upper(differing, n, delta), differing / n, n, delta)
 
 
@@ -87,13 +87,13 @@ class KindTest(NamedTuple):
     Attributes:
         sure: share of the surest rows of each predicted class. Wrong labels are as common there as elsewhere, if they
             depend on the class alone; the network's own errors are rarer.
-        errs: share of these rows that may belong to one other class, as errors of the network, at least.
-        fall: and this times the share of the less sure rows with that label, by its `quantile`. The curves of a
-            forest's errors against right labels, on eight tables, fall to a fifth, and nearly all of them to less than
-            a half.
-        quantile: above the median, since the share is estimated from few rows: with the median, simulated networks with
-            60 % of errors were called class-dependent under symmetric noise in 15 % of the samples, with this quantile
-            in 5 %.
+        errs: least allowance for errors of the network: the share of these rows that may belong to one other class.
+        fall: the allowance is no less than this factor times the share of the less sure rows with that label. On eight
+            tables, the curves of a forest's errors against right labels fall to a fifth, and nearly all of them to less
+            than a half.
+        quantile: of the posterior of that share, above the median, since the share is estimated from few rows. With the
+            median, simulated networks with 60 % of errors were called class-dependent under symmetric noise in 15 % of
+            the samples, with this quantile in 5 %.
         level: level of the test.
         rate_level: part of `level` for the upper bound of the rate of wrong labels.
     """
@@ -116,7 +116,7 @@ class NoiseKind:
     Attributes:
         kind: `CLASS_DEPENDENT` or `UNKNOWN`.
         pairs: classes that are often given one other label, with this label; empty unless class-dependent.
-        p_value: of the test that no class is, against the allowance for errors of the network.
+        p_value: p-value of the hypothesis that symmetric noise and errors of the network explain all classes.
     """
 
     kind: str
@@ -133,10 +133,10 @@ def kind_of_predictions(target: IntArray, predicted: IntArray, confidence: Float
 
     .. math:: s + e (1 - \eta - s), \qquad s = \frac{\eta}{k - 1}.
 
-    The test takes the larger value of this for the rate 0 and for an upper bound of the rate. The share e is at least
-    0.1, and half of the share of j in the less sure half: a network errs less often where it is surer. The tail
-    probabilities of all classes are combined by Fisher's method, and by Bonferroni's. The smaller result counts twice.
-    So symmetric noise is called class-dependent with a nominal probability of at most 0.05.
+    The test uses the larger of two values of this bound: for the rate 0, and for an upper bound of the rate. The share
+    e is the larger of 0.1 and half of the share of j in the less sure half: a network errs less often where it is
+    surer. The tail probabilities of all classes are combined by Fisher's method, and by Bonferroni's. The smaller
+    p-value is doubled. So symmetric noise is called class-dependent with a nominal probability of at most 0.05.
 
     Args:
         target: given labels in 0..n_classes-1, shape (n,).
