@@ -215,7 +215,7 @@ class Node:
         return self.arrays[content]
 
     def _tagged(self) -> tuple[str, Any]:
-        """Return the tag and the content of this part; a list or a plain value has the name of its type as tag."""
+        """Return the tag of this part and what stands under it; for a list or a plain value, its type and itself."""
         if not isinstance(self.tree, dict):
             return type(self.tree).__name__, self.tree
         ((tag, content),) = self.tree.items()

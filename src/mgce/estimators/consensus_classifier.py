@@ -27,8 +27,8 @@ NEGLIGIBLE = 0.01  # a soft target below this is left out of the fit of an estim
 class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Learn a classifier from several labels a row, and the right label of each row on the way.
 
-    The classifier predicts each row from the others. Its predictions are the prior of the consensus. The consensus is
-    then the soft target of the classifier. Both take two turns.
+    The classifier predicts each row out of fold. Its predictions are the prior of the consensus. The consensus is then
+    the soft target of the classifier. Prediction and consensus are repeated once.
 
     Args:
         estimator: a classifier with `predict_proba` and `sample_weight`, such as a forest or a pipeline. None: linear
@@ -41,7 +41,7 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes:
         classes_: the classes, sorted, shape (k,).
         consensus_: the :class:`Consensus` of the training rows.
-        oof_proba_: probabilities of each training row by a classifier without its labels, shape (n, k).
+        oof_proba_: probabilities of each training row by a classifier that did not learn its labels, shape (n, k).
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
@@ -127,14 +127,14 @@ class ConsensusClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class _ByFolds:
-    """Any classifier that accepts weights: a row counts once for each class, with the weight of its soft target."""
+    """A classifier that accepts weights, fitted to soft targets: a row counts for each class, by its target."""
 
     def __init__(self, estimator: Any, rows: Any, cv: int, k: int, random_state: np.random.RandomState) -> None:
         self._estimator, self._rows, self._k = estimator, rows, k
         self._fold = random_state.permutation(rows.shape[0]) % cv
 
     def out_of_fold(self, targets: FloatArray) -> FloatArray:
-        """Return probabilities of each row by a classifier that was not fitted to its target."""
+        """Return probabilities of each row by a classifier that was not fitted to its target, shape (n, k)."""
 
         def predicted(others: IntArray, own: IntArray) -> FloatArray:
             return self._predicted(self._fitted(targets, others), taken(self._rows, own))
@@ -146,7 +146,7 @@ class _ByFolds:
         self._model = self._fitted(targets, np.arange(len(targets)))
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return probabilities of new rows."""
+        """Return the class probabilities of new rows, shape (n, k)."""
         return self._predicted(self._model, X)
 
     def _fitted(self, targets: FloatArray, rows: IntArray) -> Any:

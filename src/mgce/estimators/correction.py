@@ -42,12 +42,12 @@ class LabelCorrectionClassifier(RobustClassifier):
     First a forest and a kernel ridge regression learn the given labels y. Their mean p predicts each training row
     without its own label: by out-of-bag trees, and by leaving one row out. From p follow the noise matrix T, the
     probabilities q of right labels, and with the given label r: see :func:`mgce.labels.correction.correct`.
-    Then both models learn r, shape (n, k), in place of the labels. They end as g. A mean of trees and a regression with
-    a penalty are less sure than what they learn, most of all with many features. The scale s makes up for it: what g
-    says of each row without the row is compared with q of this row, and with its given label. Of the two scales with
-    the least cross-entropy s is the larger: a right label is no less probable than a label that may be wrong. Here q is
-    of p sharpened by :func:`mgce.labels.sharpened.sharpened`. The margins f (logits) are those of cross-entropy, so
-    :meth:`predict_proba` returns estimated probabilities of right labels.
+    Then both models learn r, shape (n, k), instead of the labels: g are the models so fitted. A mean of trees and a
+    regression with a penalty are less sure than their targets, most of all with many features. The scale s corrects
+    this. Predictions by g for left-out rows have one scale with the least cross-entropy to q, and another one with the
+    least to the given labels. s is the larger scale: a right label is no less probable than a label that may be wrong.
+    For s, q is computed from p sharpened by :func:`mgce.labels.sharpened.sharpened`. The margins f (logits) are those
+    of cross-entropy, so :meth:`predict_proba` returns estimated probabilities of right labels.
 
     No row is left out, and no share of wrong labels has to be known. Distances between rows matter to the kernel: put a
     StandardScaler in front. Missing values must be filled in beforehand.
@@ -190,7 +190,7 @@ class LabelCorrectionClassifier(RobustClassifier):
 
 
 def _out_of_bag(forest: Any) -> FloatArray:
-    """Return the mean of the leaves over each row's out-of-bag trees, (n, k); all classes alike without such a tree."""
+    """Return each row's mean leaf value over its out-of-bag trees, (n, k); without such trees, equal probabilities."""
     return on_simplex(forest.oob_prediction_)  # scikit-learn gives zeros to a row without
 
 

@@ -18,13 +18,13 @@ SingleArray = NDArray[np.float32]
 
 
 class Reduction(NamedTuple):
-    """Which directions are kept.
+    """The settings of directions and of their coordinates.
 
     Attributes:
-        fewest: rows of fewer columns keep their length. The length of an embedding says little of its class; of a few
-            columns it may say all.
-        least_eigenvalue: eigenvalues below this share of the largest are rounding errors of float32, 6e-8, times the
-            number of terms.
+        fewest: rows of fewer columns keep their length. The length of an embedding says little of its class; the length
+            of a row with few columns may determine its class.
+        least_eigenvalue: eigenvalues below this share of the largest are rounding errors, those of float32 (6e-8) times
+            the number of terms.
         kept_variance: coordinates beyond this share of the variance are left out: of 1,280 features of CIFAR-10 that
             leaves about 800, with which heads are as accurate to a tenth of a point.
     """
@@ -38,7 +38,7 @@ class Fit(NamedTuple):
     """The settings of fitting a head by L-BFGS.
 
     Attributes:
-        curvature: of softmax losses in a margin: p (1 - p) is .09 for ten even classes and at most .25.
+        curvature: second derivative of softmax losses in a margin: p (1 - p) is .09 for ten even classes, at most .25.
         max_steps: from a neighbouring penalty, 10 to 20 steps reach the tolerance; on CIFAR-10 features no head needed
             more than 25.
         tolerance: a step that lowers the mean loss, of order 1, by less is the last.
@@ -86,7 +86,7 @@ class Directions(nn.Module):
 
 
 def fitted_directions(X: SingleArray, weight: SingleArray) -> tuple[Directions, SingleArray]:
-    """Fit the map to training rows (n, d) of some weights (n,); return it, and z of these rows in float32.
+    """Fit the map to training rows X (n, d) with weights (n,); return the map, and z of these rows in float32.
 
     Features that are nowhere negative, such as those after a ReLU, are replaced by their square roots. A column that
     is constant is divided by 1. No label is looked at.
@@ -128,7 +128,9 @@ class Coordinates:
 
 
 def coordinates(z: SingleArray, weight: SingleArray) -> Coordinates:
-    """Return centred rows z (n, d) in the eigenvectors of `z.T @ diag(weight) @ z / n`, by the smaller Gram matrix.
+    """Return centred rows z (n, d) in the basis of eigenvectors of `z.T @ diag(weight) @ z / n`.
+
+    If n < d, the eigenvectors are computed from the smaller Gram matrix of the rows.
 
     Args:
         z: shape (n, d).
@@ -159,7 +161,7 @@ def _length(gram: SingleArray) -> np.float32:
 
 
 def _eigen(gram: SingleArray) -> tuple[SingleArray, SingleArray]:
-    """Return the eigenvalues that matter, the largest first, and their eigenvectors as columns."""
+    """Return the eigenvalues that `REDUCTION` keeps, the largest first, and their eigenvectors as columns."""
     values, vectors = np.linalg.eigh(gram)
     kept = np.flatnonzero(values > REDUCTION.least_eigenvalue * max(values[-1], np.finfo(np.float32).tiny))[::-1]
     if not kept.size:  # all rows are alike

@@ -1,4 +1,4 @@
-r"""Classifier on embeddings with doubtful labels: heads with robust losses, their noise matrix estimated, averaged."""
+r"""Define a classifier of embeddings with wrong labels: a mean of heads with robust losses and a noise matrix."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from mgce.losses.learned_forward import LEARNING
 
 
 class Path(NamedTuple):
-    """The settings of the path of heads.
+    """The settings of the heads, and of the path of penalties that are tried for a head.
 
     Attributes:
-        l2s: from a penalty under which all rows have nearly the same margins down to one that hardly matters: rows have
-            length 1.
-        patience: penalties in a row without a new best accuracy that end a path.
-        robust_beta: GCE at it forgets the rows that it cannot fit.
-        weaker: divides the penalty for corrected labels, which need less of it: 1, 2 and 4 differ by .2 points.
-        rounds: noise matrices from the head before. On asymmetric noise the first two gain 2.8 and .2 points, the next
-            two .2 in all.
+        l2s: penalties of the path. With the first, all rows have nearly the same margins. The last hardly matters: rows
+            have length 1.
+        patience: number of penalties in a row without a new best accuracy that ends a path.
+        robust_beta: beta of GCE, at which the loss gives up rows that a head cannot fit.
+        weaker: divides the penalty for corrected labels, which need less penalty: 1, 2 and 4 differ by .2 points.
+        rounds: number of times that the noise matrix is estimated anew, from the last head. On asymmetric noise the
+            first two gain 2.8 and .2 points, the next two .2 in all.
     """
 
     l2s: tuple[float, ...] = tuple(np.geomspace(4e-4, 1e-6, 8).round(9).tolist())
@@ -72,7 +72,7 @@ class Search:
     Attributes:
         space: the training rows in coordinates.
         results: the columns of `cv_results_`.
-        known: the penalties of heads that others have chosen, by the name of the head: no other one is tried.
+        known: by the name of a head, the penalty that another model has chosen: no other penalty is tried for the head.
     """
 
     def __init__(self, space: Coordinates, target: IntArray, weight: SingleArray, fold: IntArray, k: int) -> None:
@@ -93,16 +93,16 @@ class Search:
         penalties: Sequence[float],
         noisy: NDArray[np.float64] | None = None,
     ) -> tuple[float, FloatArray, list[SingleArray]]:
-        """Choose the penalty by accuracy on noisy folds; return it with its probabilities and the heads of the folds.
+        """Choose the penalty by accuracy on noisy left-out labels; return it, its probabilities and the folds' heads.
 
-        No fit starts from that of another penalty. With a large penalty, a loss that is not convex may stop predicting
-        a class, and fits that start there stay so: on CIFAR-10 two classes were never predicted, at the best accuracy
-        on noisy folds.
+        No fit starts from the head of another penalty. With a large penalty, a head with a loss that is not convex may
+        never predict a class, and fits that start from it stay so: on CIFAR-10 two classes were never predicted, at the
+        best accuracy on noisy folds.
 
         Args:
             name: name of the head in the results.
-            make: from row numbers to the loss of their logits.
-            starts: a start for each part of the training rows.
+            make: from row numbers to the loss of the logits of these rows.
+            starts: coefficients to start from, for each fold.
             penalties: the penalties to try, the largest first.
             noisy: the noise matrix that turns probabilities into those of noisy labels; None for none.
         """
@@ -134,14 +134,14 @@ class Search:
         return fitted_transition(probs, self._target, self._weight)
 
     def likelihood(self, probs: FloatArray, noise: FloatArray) -> float:
-        """Return the mean log likelihood of the noisy labels, given probabilities of right classes and T."""
+        """Return the mean log likelihood of the noisy labels, given probabilities of right classes and T, `noise`."""
         labels = np.einsum("ij,ij->i", probs, noise[:, self._target].T)
         return float(np.average(np.log(labels + np.finfo(np.float64).tiny), weights=self._weight))
 
     def fit(
         self, loss: Callable[[Tensor], Tensor], l2: float, start: SingleArray, part: IntArray | None = None
     ) -> SingleArray:
-        """Return the head that is fitted to some rows, or to all."""
+        """Return the head that is fitted to the rows `part`, or to all rows."""
         rows, weight = self.space.rows, self._weight
         if part is not None:
             rows, weight = rows[part], weight[part]
@@ -152,7 +152,7 @@ Heads = dict[str, tuple[float, SingleArray]]  # penalty, and W and b, by the nam
 
 
 def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, FloatArray]:
-    """Return penalty and head by name, probabilities out of fold, and the noise matrix."""
+    """Return each head with its penalty by name, the probabilities out of fold, and the noise matrix."""
     labels = torch.from_numpy(target)
     every = np.arange(len(target))
 
@@ -192,12 +192,12 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
 def _refined(
     search: Search, noise: FloatArray, probs: FloatArray, refit: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Alternate between noise matrix and out-of-fold probabilities, each made of the other, while the likelihood rises.
+    """Estimate T from probabilities, and probabilities with T, in turn while the likelihood rises; return both.
 
     Args:
-        search: knows the noisy labels.
-        noise: T.
-        probs: out of fold, by heads that were fitted through T.
+        search: holds the noisy labels.
+        noise: the first T, the noise matrix.
+        probs: probabilities out of fold, by heads whose loss contains this T.
         refit: from a noise matrix to probabilities out of fold.
     """
     value = search.likelihood(probs, noise)
@@ -212,7 +212,7 @@ def _refined(
 
 
 class MGCEEmbeddingClassifier(RobustClassifier):
-    r"""Find a linear head on embeddings whose labels are partly wrong; nothing has to be known of the noise.
+    r"""Average linear heads on embeddings whose labels are partly wrong; nothing has to be known of the noise.
 
     .. math:: p(x) = \frac{1}{M} \sum_{m=1}^{M} \mathrm{softmax}(W_m z(x) + b_m)
 
@@ -222,15 +222,15 @@ class MGCEEmbeddingClassifier(RobustClassifier):
     - `robust`: generalised cross-entropy (:func:`mgce.functional.gce_loss`) at beta = 1.2, whose loss of a wrong label
       is bounded;
     - `forward`: generalised cross-entropy at beta = 3 of :math:`p\,T`, with T the noise matrix;
-    - `corrected`: cross-entropy with the probabilities of the right classes in place of labels;
+    - `corrected`: cross-entropy with the probabilities of the right classes instead of labels;
     - `corrected_robust`: the same with generalised cross-entropy, and a quarter of the penalty.
 
-    The first two have their penalties chosen by accuracy on noisy folds. All start at a cross-entropy head, `logistic`,
-    whose penalty is chosen alike. T is estimated from the predictions of `robust` on rows that it was not fitted to.
+    The first two have their penalties chosen by accuracy on noisy left-out labels. All heads start at a cross-entropy
+    head, `logistic`, whose penalty is chosen in the same way. T is estimated from out-of-fold predictions of `robust`.
 
-    Probabilities of `robust` and of `forward`, times T, are compared: under which of the two are the noisy labels of
-    other folds more probable? That head corrects the labels, and `corrected` has its penalty. If it is `forward`,
-    T and `forward` are fitted anew to each other while this likelihood rises, and `robust` is left out of the mean.
+    The probabilities of `robust` and of `forward`, times T, each give the noisy left-out labels a likelihood. The head
+    with the larger likelihood corrects the labels, and `corrected` has its penalty. If that head is `forward`, T and
+    `forward` are fitted anew to each other while the likelihood rises, and `robust` is left out of the mean.
 
     Rows and intermediate results are held in float32: fitting needs about 3 n d + 2 d^2 + 10 n k numbers of 4 bytes
     besides X, or n^2 for d^2 if n < d. One million rows of 1,280 features and 10 classes take some 16 GB.
@@ -243,12 +243,12 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         classes_: labels, shape (k,).
         beta_: inf, as the margins are logarithms of probabilities.
         head_: the L2 penalty of each head that is averaged, by its name.
-        cv_results_: arrays `head`, `l2` and `accuracy`: the share of noisy labels of other folds that was predicted.
+        cv_results_: arrays `head`, `l2` and `accuracy`: the share of noisy left-out labels that was predicted.
         noise_matrix_: T, shape (k, k): the estimated probability that class i is labelled j.
         oof_proba_: for each training row, the mean of the probabilities of `robust` and `forward`, fitted without the
             fold of the row, or those of `forward` where `robust` is left out; shape (n, k). It is not saved to files.
         coefs_, intercepts_: W, shape (M, k, d), and b, shape (M, k), of the heads in the order of `head_`.
-        rooted_, means_, scales_, center_: what makes z of x, see :class:`mgce.estimators.directions.Directions`.
+        rooted_, means_, scales_, center_: the map from x to z, see :class:`mgce.estimators.directions.Directions`.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.
 
     Example:
@@ -308,7 +308,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         return self
 
     def _searched(self, search: Search, directions: Directions, target: IntArray) -> FloatArray:
-        """Choose and fit the heads; return the probabilities out of fold."""
+        """Choose and fit the heads, and set all attributes, with `directions` among them; return `oof_proba_`."""
         heads, oof, self.noise_matrix_ = fitted_heads(search, target)
         self.beta_ = float("inf")
         self.head_ = {name: l2 for name, (l2, _) in heads.items()}
@@ -322,7 +322,7 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         return oof
 
     def _penalties(self) -> dict[str, float]:
-        """Return the penalty that each head was given by its accuracy on noisy folds."""
+        """Return by the name of each head the penalty with the best accuracy in `cv_results_`."""
         head, l2, accuracy = (self.cv_results_[name] for name in ("head", "l2", "accuracy"))
         return {str(name): float(l2[head == name][accuracy[head == name].argmax()]) for name in np.unique(head)}
 

@@ -24,16 +24,16 @@ class FourierRidge:
 
     .. math:: g(x) = A\,\big(\psi(x) - m\big) + b, \qquad \psi_j(x) = \cos(\omega_j^\top x + c_j)
 
-    Width and ridge are those with the least squared error of left-out rows. The error of a row that is left out has a
-    closed form, so nothing is fitted twice.
+    The chosen width and ridge have the least squared error of left-out rows. The error of a left-out row has a closed
+    form, so nothing is fitted twice.
 
     Args:
         X: training rows, shape (n, d).
-        target: what is regressed to choose the width, shape (n, k).
-        weight: of each row, shape (n,).
+        target: the targets by which the width is chosen, shape (n, k).
+        weight: weight of each row, shape (n,).
         n_components: number D of features.
         random_state: draws omega, c, and the rows that choose the width.
-        like: a ridge regression whose features are used; None to choose the width and draw them.
+        like: a ridge regression whose features are used; None to choose the width and draw features.
 
     Attributes:
         random_weights_, random_offset_: omega, shape (d, D), and c, shape (D,).
@@ -89,15 +89,15 @@ class FourierRidge:
         return found
 
     def forget(self) -> None:
-        """Drop what only :meth:`fit` needs: rows and their features."""
+        """Delete the rows and their features, which only :meth:`fit` needs."""
         del self._rows, self._others, self._kept
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Return psi - m, shape (n, D)."""
+        """Return the centred features psi - m of rows X, shape (n, D)."""
         return cosines(X, self.random_weights_, self.random_offset_) - self.means_
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Return g, shape (n, k)."""
+        """Return g of rows X, shape (n, k)."""
         found = np.empty((len(X), len(self.intercept_)))
         for first in range(0, len(X), CHUNK_ROWS):
             part = slice(first, first + CHUNK_ROWS)
@@ -112,8 +112,8 @@ def drawn_features(
 
     Args:
         X: rows, shape (n, d), whose weighted mean cosines are returned.
-        weight: of each row, shape (n,).
-        gamma: of the kernel exp(-gamma ||x - x'||^2).
+        weight: weight of each row, shape (n,).
+        gamma: gamma of the kernel exp(-gamma ||x - x'||^2).
         n_components: D.
         random_state: draws the frequencies and offsets.
     """
@@ -131,7 +131,7 @@ def cosines(X: FloatArray, weights: FloatArray, offset: FloatArray) -> FloatArra
 
 
 class _Rows:
-    """Features of rows, in a basis in which each ridge costs one product."""
+    """Features of rows, in a basis in which a regression with any ridge takes one matrix product."""
 
     def __init__(self, features: FloatArray, weight: FloatArray) -> None:
         self._share = weight / weight.sum()
@@ -143,7 +143,7 @@ class _Rows:
         self._squares = self._unit * self._weight * np.square(self._turned)
 
     def left_out(self, target: FloatArray, ridge: float) -> FloatArray:
-        """Return the prediction for each row by a regression without it, from the diagonal of the hat matrix."""
+        """Return the prediction for each row by a regression without the row, by the diagonal of the hat matrix."""
         mean = self._share @ target
         # The first part is the row's share in the intercept.
         leverage = np.minimum(self._share + self._squares @ (1 / (self._spread + ridge)), 1 - 1e-6)[:, None]
@@ -151,7 +151,7 @@ class _Rows:
         return np.asarray((fitted - leverage * target) / (1 - leverage))
 
     def error(self, target: FloatArray, ridge: float) -> float:
-        """Return the mean squared error of left-out rows."""
+        """Return the mean squared error of the predictions for left-out rows."""
         return float(self._share @ np.square(self.left_out(target, ridge) - target).sum(1))
 
     def coef(self, target: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
@@ -178,6 +178,6 @@ def _spectrum(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def on_simplex(values: FloatArray) -> FloatArray:
-    """Return values (n, k) cut off at 0 and 1, as probabilities."""
+    """Cut values (n, k) off at 0 and 1, add `LEAST`, and divide each row by its sum; return these probabilities."""
     probs = np.clip(values, 0, 1) + LEAST
     return np.asarray(probs / probs.sum(1, keepdims=True))

@@ -90,9 +90,9 @@ class MGCEClassifier(RobustClassifier):
     Args:
         beta: loss parameter in [1, inf]: 1 is the most robust, inf is cross-entropy.
         lambda0: strength of the penalty, not negative, or "auto" for :func:`automatic_lambda0` of the numbers of
-            rows, classes and features. This is 1e-3 where rows are many, about as strong as the L1 penalty of
-            scikit-learn's LogisticRegression at C = 1 on 1,000 rows. Where coefficients are as many as rows, it is
-            1/sqrt(n), at most 0.06: with less, a linear model fits most wrong labels. It is a rule of thumb, which
+            rows, classes and features. "auto" is 1e-3 where rows are many, about as strong as the L1 penalty of
+            scikit-learn's LogisticRegression at C = 1 on 1,000 rows. Where coefficients are as many as rows, "auto" is
+            1/sqrt(n), at most 0.06: with less, a linear model fits most wrong labels. "auto" is a rule of thumb, which
             looks neither at the noise nor at the classes: scikit-learn's GridSearchCV chooses by cross-validation.
             The paper uses 1e-5, which hardly regularises.
         fit_intercept: whether to append the 1 to x; its coefficients are penalised like all others.

@@ -20,12 +20,12 @@ MERGEABLE = (LabelCorrectionClassifier, MGCEEmbeddingClassifier, MGCEForestClass
 def for_chunk(model: Any, first: Any, n_chunks: int) -> Any:
     """Return an unfitted model for one of several chunks.
 
-    Its random features, or the directions of embeddings, are those of a model that was fitted before: otherwise no sum
-    of coefficients would mean anything. Its forests have fewer trees, since those of all chunks become one forest.
+    The returned model uses the random features, or the directions of embeddings, of `first`: means of coefficients need
+    the same features. Its forests have fewer trees, since the trees of all chunks become one forest.
 
     Args:
-        model: unfitted, one of `MERGEABLE`.
-        first: the same model, fitted to some rows.
+        model: an unfitted classifier, one of `MERGEABLE`.
+        first: the same classifier, fitted to some rows.
         n_chunks: number of chunks.
     """
     found = copy.copy(model)
@@ -40,16 +40,16 @@ def for_chunk(model: Any, first: Any, n_chunks: int) -> Any:
 
 
 def share_of_trees(model: Any, n_chunks: int) -> int:
-    """Return how many trees of a chunk become part of the merged forest."""
+    """Return how many trees of each chunk's forest become part of the merged forest."""
     return -(-int(model.n_estimators) // n_chunks)
 
 
 def merged(models: Sequence[Any], n_trees: int = 0) -> Any:
-    """Return one classifier: the first trees of each model as one forest, and means of all coefficients.
+    """Return one classifier: the first `n_trees` trees of each model as one forest, and means of all coefficients.
 
     Args:
-        models: of one class of `MERGEABLE` and of the same labels, made by :func:`for_chunk` and fitted.
-        n_trees: number of trees to keep of each.
+        models: fitted models made by :func:`for_chunk`, of one class of `MERGEABLE` and with the same labels.
+        n_trees: number of trees to keep of each model.
 
     Example:
         >>> from sklearn.datasets import load_iris

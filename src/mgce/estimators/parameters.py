@@ -23,7 +23,7 @@ class ParameterError(ValueError, TypeError):
 
 @dataclass(frozen=True)
 class Interval:
-    """The numbers between two bounds; `closed` says which of them belong to it."""
+    """The numbers between two bounds; `closed` says which bounds belong to the interval."""
 
     kind: type
     low: float
@@ -73,9 +73,9 @@ NAMED: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def checked(fit: Fit) -> Fit:
-    """Return a method that first checks the estimator's parameters by the class's `_domains`.
+    """Return the method `fit` with a check before: each parameter must lie in the domains of the class's `_domains`.
 
-    Estimators of scikit-learn that are fitted within do not check theirs again.
+    Estimators of scikit-learn that `fit` fits do not check their parameters again.
     """
 
     @wraps(fit)
@@ -91,7 +91,7 @@ def check_parameters(estimator: Any) -> None:
     """Require each parameter to lie in one of its domains.
 
     Raises:
-        ParameterError: if one does not.
+        ParameterError: if a parameter is in none of its domains.
     """
     for name, value in estimator.get_params(deep=False).items():
         domains = estimator._domains.get(name, [])

@@ -146,7 +146,7 @@ class Writer:
         self._numbers: dict[int, int] = {}
 
     def number(self, array: NDArray[Any]) -> int:
-        """Return the number of an array; one that several parts share is stored once."""
+        """Return the number of an array in the file; an array that several parts share is stored once."""
         if array.dtype.kind not in KINDS:
             raise ValueError(f"an array of {array.dtype}")
         if id(array) not in self._numbers:
@@ -158,7 +158,7 @@ class Writer:
         """Return the public name of a class of which a file may hold objects.
 
         Raises:
-            ValueError: if a file may hold none.
+            ValueError: if a file may hold no object of the class.
         """
         name = name_of(cls)
         if name not in NAMES or _class(name) is not cls:
@@ -176,7 +176,7 @@ def tree_of(value: Any, writer: Writer) -> Any:
     """Return the tree of a value: what `content.json` says of it.
 
     Raises:
-        ValueError: if it is not made of numbers, names and objects of `CLASSES`.
+        ValueError: if the value is not made of numbers, names and objects of `CLASSES`.
     """
     if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
         return value
@@ -198,7 +198,7 @@ def build(tree: Any, arrays: Any) -> Any:
     """Return the value of a tree.
 
     Raises:
-        ValueError: if a class or a function is none that files may hold. Other exceptions if the tree is damaged.
+        ValueError: if the tree names a class or a function that no file may hold. Other exceptions if it is damaged.
     """
     if isinstance(tree, list):
         return [build(item, arrays) for item in tree]

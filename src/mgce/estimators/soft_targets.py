@@ -35,11 +35,12 @@ class Regression(NamedTuple):
     """The settings of kernel regression.
 
     Attributes:
-        widths: factors of the squared distance, whose mean is 2; embeddings are measured at the first.
-        ridges: variances of noise, in units of the kernel's.
-        landmarks: rows that span the kernel's functions: with all 6,000 rows, no figure on CIFAR-10N was better by 0.1.
+        widths: candidates for the factor of the squared distance, whose mean is 2; for embeddings only the first.
+        ridges: candidates for the variance of the noise, in units of the kernel's variance.
+        landmarks: number of rows that span the kernel's functions: with all 6,000 rows, no figure on CIFAR-10N was
+            better by 0.1.
         jitter: keeps the landmarks' kernel matrix positive definite in float32.
-        factors: from regression to logits: no more is measurable.
+        factors: candidates for s, from regression to logits: a larger s would make no measurable difference.
     """
 
     widths: tuple[float, ...] = (0.5, 2.0, 8.0)
@@ -60,7 +61,7 @@ class SoftTargetModel:
 
     z is the direction of x (:mod:`mgce.estimators.directions`). The heads minimise generalised cross-entropy, at
     infinite beta (cross-entropy) and at 1.4. g is kernel ridge regression of the targets with a Gaussian kernel.
-    Ridge and width are those that predict most classes of left-out rows.
+    The chosen ridge and width predict the most probable class of the most left-out rows.
 
     Args:
         X: features, shape (n, d), in float32.
@@ -119,7 +120,7 @@ class SoftTargetModel:
         return out_of_fold(predicted, folds_of(self._fold), (len(targets), targets.shape[1]))
 
     def _fitted_heads(self, targets: FloatArray, rows: IntArray) -> list[SingleArray]:
-        """Return the heads of some rows; each starts from the one before, so that GCE loses no class on its way."""
+        """Return the heads fitted to `rows`; each starts from the head before, so that GCE does not lose a class."""
         wanted = torch.from_numpy(targets[rows].astype(np.float32))
         z, weight = self._space.rows[rows], np.ones(len(rows), np.float32)
         heads = [np.zeros((len(self._space.spread) + 1, targets.shape[1]), np.float32)]
@@ -134,7 +135,7 @@ def _soft_loss(wanted: Tensor, beta: float) -> Callable[[Tensor], Tensor]:
 
 
 class _Kernel:
-    """Kernel ridge regression on landmarks, in a basis in which each ridge costs one product.
+    """Kernel ridge regression on landmarks, in a basis in which a regression with any ridge takes one matrix product.
 
     Attributes:
         error: share of left-out rows whose most probable class is not predicted.
@@ -170,7 +171,7 @@ class _Kernel:
         return softmax(self._factor * (self._features(rows) @ self._coef + self._mean))
 
     def _error(self, ridge: float, targets: FloatArray) -> float:
-        """Return the share of left-out rows whose most probable class is not predicted, with a ridge."""
+        """Return the share of left-out rows whose most probable class is not predicted with this ridge."""
         self._ridge = ridge
         return float((self._regressed(targets).argmax(1) != targets.argmax(1)).mean())
 
@@ -182,7 +183,7 @@ class _Kernel:
         return (self._rows.T @ targets.astype(np.float32)) / (self._spread + self._ridge)[:, None]
 
     def _regressed(self, targets: FloatArray) -> FloatArray:
-        """Return the prediction for each row by a regression without it, from the diagonal of the hat matrix."""
+        """Return the prediction for each row by a regression without the row, by the diagonal of the hat matrix."""
         mean = targets.mean(0)
         leverage = np.minimum(self._squares @ (1 / (self._spread + self._ridge)), 1 - 1e-4)[:, None]
         fitted = self._rows @ self._solved(targets - mean)

@@ -1,6 +1,6 @@
 """Fit the linear MGCE classifier by passes over chunks of rows, for data that do not fit into memory.
 
-As in `mgce.linear`, psi is a row of d features, of which the 1 of the intercept is one. The coefficients mu have a row
+As in `mgce.linear`, psi is a row of d features; one of them is the 1 of the intercept. The coefficients mu have a row
 for each of k classes. `e_y (x) psi` is the array (k, d) with psi in the row of class y and zeros elsewhere.
 """
 
@@ -29,15 +29,15 @@ class Descent(NamedTuple):
     Attributes:
         batch_rows: rows in a step. On 20,000 rows of 100 features, ten epochs come about as near to the solution with
             64 to 1,024, but take half as long again with 64, and a tenth less with 1,024.
-        step: learning rate of AdaGrad for features of length one; longer ones have shorter steps in proportion.
+        step: learning rate of AdaGrad for rows of length one; the rate is divided by the length of a typical row.
         initial_squares: sum of squared gradients before the first, which keeps the first steps short.
         decay: the weight of iterate t in the average grows as t^3 (Shamir and Zhang, ICML 2013): the start, which is
             far from the solution, is soon forgotten.
         scale_floor: least deviation of a coordinate of `e_y (x) psi`, as a share of the root mean square of its
             feature. A coordinate is below it where fewer than one in 10,000 (0.01 squared) of the rows that have the
             feature are of class y.
-        patience: epochs in a row that gain too little, after which to stop: a single one may be due to the order of its
-            rows.
+        patience: number of epochs in a row that gain too little, after which to stop: a single such epoch may be due to
+            the order of its rows.
     """
 
     batch_rows: int = 256
@@ -93,10 +93,10 @@ class FeatureMoments:
 
     @property
     def effective_rows(self) -> float:
-        """Return the effective number of rows: the sum of w, or (sum w)^2 / sum w^2 if that is more.
+        """Return the effective number of rows: the sum of w, or (sum w)^2 / sum w^2 if that is more; at least 1.
 
-        The first is the number of rows where each weight counts the copies of a row, the second where the weights were
-        scaled to sum to one. There is always at least one row.
+        The sum of w is the number of rows if each weight counts the copies of a row. The other formula is for weights
+        that were scaled to sum to one.
         """
         total, squares = self.weight.sum(), self.squares.sum()
         equal = total / squares * total if 0 < squares < np.inf else 1.0
@@ -109,12 +109,13 @@ class FeatureMoments:
 
     @property
     def deviation(self) -> FloatArray:
-        r"""Return the standard deviations s of `e_y (x) psi`, shape (k, d), or a share of the features' size if larger.
+        r"""Return the standard deviations s of `e_y (x) psi`, (k, d), at least `scale_floor` times the feature's size.
 
         The array `e_y (x) psi` has the d features psi in the row of class y, of k classes, and zeros elsewhere.
 
-        Without this lower limit on s, a feature that is zero in all rows of a class would not be penalised for this
-        class. A feature that is zero in all rows gets the deviation 1; any positive number would do.
+        The size is the root mean square. Without the lower limit on s, a feature that is zero in all rows of a class
+        would not be penalised for this class. A feature that is zero in all rows gets the deviation 1; any positive
+        number would do.
         """
         total = self.weight.sum()
         variance = self.second / total - (self.first / total) ** 2

@@ -1,4 +1,4 @@
-"""Find labels that are likely wrong from features of any model, or from probabilities out of fold: one call."""
+"""Find labels that are likely wrong, from features, from out-of-fold probabilities, or by a function that trains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def find_suspects(
 
     T is the noise matrix and q the probabilities of the right classes, both estimated from probabilities of the noisy
     labels: see :func:`mgce.labels.correction.correct`. :func:`mgce.labels.doubtful.doubtful_labels` explains the factor
-    c, and what is done about probabilities that are too even. For features these are `oof_proba_` of a
+    c, and sharpens probabilities that are too even. For features, the probabilities are `oof_proba_` of a
     :class:`mgce.MGCEEmbeddingClassifier`, so no row is judged by a model that was fitted to its label.
 
     Args:

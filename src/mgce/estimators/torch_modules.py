@@ -99,7 +99,7 @@ class ForestAndRegression(nn.Module):
 
     Args:
         trees: from rows to sums over trees, as `TreeSums`.
-        number: of trees.
+        number: number of trees.
         regression: from rows to values.
     """
 
@@ -108,7 +108,7 @@ class ForestAndRegression(nn.Module):
         self.trees, self.number, self.regression = trees, number, regression
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the sums of both probabilities, shape (n, k), for n rows of d features."""
+        """Return for n rows of d features the sums of the trees' and the regression's probabilities, shape (n, k)."""
         values = self.regression(rows).clamp(0, 1) + LEAST
         sums: Tensor = self.trees(rows) / self.number + values / values.sum(-1, keepdim=True)
         return sums

@@ -32,7 +32,7 @@ class Nodes(NamedTuple):
 
     @classmethod
     def of(cls, tree: Any, value: NDArray[Any]) -> Nodes:
-        """Return the nodes of a tree of scikit-learn, whose leaves hold rows of `value`."""
+        """Return the nodes of a tree of scikit-learn; node i gets the row i of `value`, shape (nodes, m)."""
         children = np.stack([tree.children_left, tree.children_right], 1)
         return cls(children, tree.children_left < 0, tree.feature, tree.threshold, value.astype(np.float32))
 
