@@ -46,11 +46,11 @@ def rce_scores(logits: Tensor, wanted: Wanted, log_zero: float) -> Tensor:
 
 
 class _WithKernel(ScoredLoss):
-    """The base class of the module, for which there is a kernel."""
+    """The base class of `RCELoss`, for which there is a kernel."""
 
     @staticmethod
     def terms_of(**own: Any) -> SoftmaxTerms | None:
-        """Return the numbers of the loss for its kernel; None if `log_zero` has to be checked first."""
+        """Return the `SoftmaxTerms` of the loss for its kernel; None if `log_zero` has to be checked first."""
         log_zero = own["log_zero"]
         is_checked = type(log_zero) is float and -LARGEST_A <= log_zero < 0
         return SoftmaxTerms(0.0, -log_zero, 1.0) if is_checked else None
@@ -119,7 +119,7 @@ def nce_scores(logits: Tensor, wanted: Wanted) -> Tensor:
 
 
 def agce_scores(logits: Tensor, wanted: Wanted, a: float, q: float) -> Tensor:
-    r"""Compute asymmetric generalized cross-entropy: the most probable label gets probability 1, if it is clear enough.
+    r"""Compute asymmetric generalized cross-entropy; its mean is least where a clearly most probable label gets p = 1.
 
     .. math:: \ell(f, y) = \frac{(a + 1)^q - (a + p_y)^q}{q}, \qquad p = \mathrm{softmax}(f)
 

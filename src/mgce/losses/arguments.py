@@ -1,4 +1,4 @@
-"""Check the arguments that losses share with cross-entropy, with its errors, and describe them; no value is read."""
+"""Check and document the arguments that losses share with cross-entropy; wrong ones raise its classes of errors."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _check_target(target: Tensor, rows: tuple[int, ...], probs: tuple[int, ...],
 
 
 def warn_of_many_concrete_labels(target: Tensor, dim: int) -> None:
-    """Warn if class probabilities, not empty, are zeros and ones that do not sum to one, as in multi-label data."""
+    """Warn if nonempty class probabilities are all 0 or 1 and some row does not sum to one, as in multi-label data."""
     if target[(0,) * target.ndim].item() not in (0, 1):  # a fraction, as nearly always where labels are soft
         return
     if bool((target.sum(dim) == 1).all()) or not torch.equal(target.square(), target):  # of zeros and ones alone

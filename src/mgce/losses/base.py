@@ -74,7 +74,7 @@ class Criterion(nn.Module, ABC):
         self.reduction = reduction
 
     def softmax_terms(self) -> SoftmaxTerms | None:
-        """Return the numbers of this loss if it depends on a row only by the softmax probability of the label."""
+        """Return the `SoftmaxTerms` of a loss that needs only the label's softmax probability of a row; else None."""
         return None
 
 

@@ -22,8 +22,8 @@ class ELRLoss(IndexedLoss):
         t_i \leftarrow \mu t_i + (1 - \mu) \operatorname{softmax}(f_i)
 
     :math:`t_i` is a running average of the network's own predictions for row i, without gradient. The second term
-    rewards agreement with it. Networks predict many right labels before they memorise wrong ones, and the average
-    remembers these predictions.
+    rewards agreement with this average. Networks predict many right labels before they memorise wrong ones, and the
+    average remembers these predictions.
 
     Args:
         num_rows: number of training rows n.
@@ -35,12 +35,12 @@ class ELRLoss(IndexedLoss):
 
     Attributes:
         targets: :math:`t_i`, a buffer (n, k) of float32, in a network of any dtype.
-        left_out: number of rows that were not taken up, since a logit of them is NaN or +inf; a buffer ().
+        left_out: number of rows that did not change `targets`, since one of their logits is NaN or +inf; a buffer ().
 
     Shape:
         `criterion(logits, target, index)` with logits (n, k), class indices (n,) or class probabilities (n, k), and
-        indices (n,): see :class:`mgce.IndexedDataset`. In `eval` mode the inner loss alone, for which no index is
-        needed.
+        indices (n,): see :class:`mgce.IndexedDataset`. In `eval` mode the loss is the inner loss, and needs no
+        indices.
 
     Raises:
         TypeError, ValueError: if an argument is not one of those above.
@@ -111,7 +111,7 @@ class SoftBootstrapLoss(IndexedLoss):
     fitted to the losses of all rows at the end of each epoch. Wrong labels have larger losses until a network
     memorises them. No gradient passes through the prediction in the target.
 
-    A row's loss is stored when the row is trained on. An epoch ends when as many rows were seen as there are.
+    A row's loss is stored when the row is trained on. An epoch ends when the module has seen `num_rows` further rows.
 
     Args:
         num_rows: number of training rows n.
@@ -142,7 +142,7 @@ class SoftBootstrapLoss(IndexedLoss):
         tensor([1., 1., 1., 0.])
 
     References: Arazo, Ortego, Albert, O'Connor and McGuinness, Unsupervised label noise modeling and loss correction,
-    2019, with a mixture of Beta distributions; Li, Socher and Hoi, DivideMix, 2020, for the one of Gaussians.
+    2019, with a mixture of Beta distributions; Li, Socher and Hoi, DivideMix, 2020, for the mixture of Gaussians.
     """
 
     losses: Tensor
@@ -197,9 +197,9 @@ class SoftBootstrapLoss(IndexedLoss):
 
 @torch.library.custom_op("mgce::probably_right", mutates_args=())
 def probably_right(losses: Tensor, before: Tensor) -> Tensor:
-    """Return the probability of each row to be right, from the last losses (n,), as one operator for compilers.
+    """Return the probability that each row's label is right, from the last losses (n,), as one operator for compilers.
 
-    Rows with the loss NaN keep the probability that they have.
+    A row with the loss NaN keeps its probability from `before`.
     """
     known = ~losses.isnan()
     right = before.clone()
@@ -215,8 +215,8 @@ def _(losses: Tensor, before: Tensor) -> Tensor:
 def _of_smaller(losses: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return the probability of each loss (n,) to be of the component with the smaller mean; 1 if all are equal.
 
-    A label that the network excludes has an infinite loss. The fit leaves out infinite losses, and they belong to the
-    other component.
+    A label that the network excludes has an infinite loss. Infinite losses are left out of the fit, and belong to the
+    component with the larger mean.
     """
     from sklearn.mixture import GaussianMixture  # here, since it takes a second to import
 

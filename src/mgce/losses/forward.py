@@ -178,16 +178,16 @@ class ForwardCorrection(Wrapper, Precise):
         return value.to(result_dtype(logits, target, loss.weight))
 
     def _least(self) -> float:
-        """Return a lower bound of the entries of T; 0 where T is on a GPU, compiled, or has small entries."""
+        """Return a lower bound of the entries of T; 0 if T has small entries, or its values cannot be read here."""
         if self.least > 0 or not is_concrete(self.transition):
             return self.least
         least = float(self.transition.min())
         return least if least >= LEAST_KNOWN else 0.0
 
     def _see(self, p: Tensor, mixed: Tensor, label: Tensor, rows: Tensor) -> None:
-        """Learn from rows, given p, p times the columns of T of their labels, these labels and which rows have one.
+        """Do nothing, since the matrix is known; a subclass learns T from the rows here.
 
-        There is nothing to learn of a known matrix.
+        `mixed` is p times the columns of T of the labels; `rows` says which rows have a label.
         """
 
     @property
@@ -247,9 +247,9 @@ def _log(probs: Tensor) -> Tensor:
 def _log_mixture(x: Tensor, beta: float, transition: Tensor, least: float) -> Tensor:
     """Return log(p T), with p the probabilities of the logits x and T the transition matrix.
 
-    It is computed by a matrix product if all entries of p T exceed `LEAST_MIXED`, as they do if those of T do. If the
-    least entry of T is not known and tensor values cannot be read, or else, it is computed by a log-sum-exp over k^2
-    numbers a row.
+    A matrix product computes the result if all entries of p T exceed `LEAST_MIXED`, as they do if those of T do.
+    Otherwise a log-sum-exp over k^2 numbers a row computes it. So it does if the least entry of T is not known and
+    tensor values cannot be read.
     """
     wide = torch.float64 if has_float64(x.device) else x.dtype
     if beta == math.inf:

@@ -185,7 +185,7 @@ def gce_loss(  # noqa: D417 - the others are described where they are composed
 
 
 def gce_terms(beta: Beta) -> SoftmaxTerms | None:
-    """Return the numbers of GCE for the kernel of losses of the label's softmax probability; None if it cannot run."""
+    """Return the `SoftmaxTerms` of GCE for the kernel; None if beta is not a float for which the kernel can run."""
     if type(beta) is float and beta == math.inf:
         return SoftmaxTerms(1.0, 0.0, 1.0)
     return SoftmaxTerms(0.0, 1.0, beta) if type(beta) is float and 1 <= beta < root.LARGEST_BETA else None

@@ -1,4 +1,4 @@
-"""Define the base class of losses that remember each training row, which they know by its index."""
+"""Define the base class of losses that remember each training row by its index."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class IndexedLoss(Wrapper, Remembering):
 
     @abstractmethod
     def _trained(self, input: Tensor, target: Tensor, index: Tensor, rows: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Compute the losses (n,) of a step of training, remember its rows, and weight each row if need be.
+        """Compute the losses (n,) of a training step, and remember its rows; return the losses, and weights or None.
 
         Args:
             input: logits, shape (n, k).
@@ -132,9 +132,9 @@ def probabilities(target: Tensor, num_classes: int, rows: Tensor) -> Tensor:
 
 
 def against_probs(loss: nn.Module, input: Tensor, probs: Tensor) -> Tensor:
-    """Compute a loss against class probabilities, to which a class with the logit -inf and no probability adds nothing.
+    """Compute a loss against class probabilities; a class with the logit -inf and the probability 0 adds nothing.
 
-    PyTorch's cross-entropy multiplies 0 by infinity there.
+    PyTorch's cross-entropy multiplies 0 by infinity for such a class.
     """
     if type(loss) is nn.CrossEntropyLoss and not loss.label_smoothing:
         return gce_loss(input, probs, loss.weight, loss.ignore_index, loss.reduction, beta=math.inf)

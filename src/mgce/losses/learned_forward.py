@@ -21,20 +21,20 @@ class Learning(NamedTuple):
     """The settings with which the noise matrix T is learnt.
 
     Attributes:
-        beta: of the inner loss by default. GCE at 3 is between cross-entropy and its default of 1.4: p T already
-            explains most wrong labels, so less robustness is needed than without T.
-            :class:`mgce.MGCEEmbeddingClassifier` corrects by it too.
+        beta: beta of the inner loss by default. GCE at 3 is between cross-entropy and GCE at 1.4, its default: p T
+            already explains most wrong labels, so less robustness is needed than without T.
+            :class:`mgce.MGCEEmbeddingClassifier` corrects with this beta too.
         trust: a row counts with the weight (max p)^4: rows on which the network is unsure say little about the noise.
         start: diagonal of T before the first batch. With 0.8, T more often took classes that lie close together for
             wrong labels: with right labels, networks stopped predicting a half of one class. On images with pair noise
             0.95 costs half a point.
-        prior: rows of each class that are right, added to the counts.
-        least: least entry of T. Where it is 0, no row could raise it again. With it, p T is at least that on any
-            device, so that its logarithm needs no other care.
+        prior: number of rows with right labels that are added to the counts of each class.
+        least: least entry of T. No row could raise an entry of 0 again. With positive entries, p T is at least `least`
+            on any device, so that its logarithm needs no other care.
         rows_per_class: rows of the default window for each class. A row of T then has errors of a few points. With four
             times as many rows T lagged behind the network: 81 % of right test rows, not 91 %, on 2,000 images of MNIST
             with 40 % of the labels moved to the next class.
-        rows: rows of the default window at least, by the same trainings.
+        rows: least number of rows of the default window, chosen by the same trainings.
     """
 
     beta: float = 3.0
@@ -50,7 +50,7 @@ LEARNING = Learning()
 
 
 class LearnedForwardCorrection(ForwardCorrection, Remembering):
-    r"""Forward correction with a noise matrix T that is learnt from the network's own predictions; nothing is known.
+    r"""Forward correction with a noise matrix T that is learnt from the network's own predictions during training.
 
     .. math:: \ell(f', y) \quad\text{with}\quad \mathrm{link}(f') = p(f)\, T, \qquad
         T_{cy} \propto \sum_{i:\, y_i = y} w_i\, r_{ic}, \qquad r_{ic} \propto p_{ic}^2\, T_{c y_i}, \qquad
@@ -86,7 +86,7 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     Attributes:
         transition: T, a buffer (k, k): T[c, y] is the estimated probability that class c is labelled y.
         counts: the weighted counts of rows that T is computed from, which fade, a buffer (k, k).
-        left_out: number of rows with a label that were not counted, since a number of them is not finite, a buffer ().
+        left_out: number of rows with a label that were not counted, since a logit of theirs is not finite, a buffer ().
 
     Shape:
         As for `loss`: logits with k classes; class indices or class probabilities. Ignored rows are not counted.
@@ -147,7 +147,7 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
 
     @torch.no_grad()
     def _see(self, p: Tensor, mixed: Tensor, label: Tensor, rows: Tensor) -> None:
-        """Learn T from rows with class indices; those whose probabilities are no numbers are left out."""
+        """Learn T from rows with class indices; rows whose probabilities are not finite are left out."""
         if not self.training:
             return
         k = len(self.transition)
@@ -170,7 +170,7 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
         self._learn(new, seen, labelled.sum() - seen)
 
     def _of_probs(self, p: Tensor, given: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the weighted counts (k, k) of rows with class probabilities, their number, and that of those left out.
+        """Return the weighted counts (k, k) of rows with class probabilities, their number, and how many are left out.
 
         The number of rows is the sum of their probabilities.
         """

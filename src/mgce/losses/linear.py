@@ -219,9 +219,10 @@ def _loss_by_chunks(tensors: HeadBatch, options: ChunkOptions, unfused: Unfused,
 
 
 def _wants_all_logits(tensors: HeadBatch, reduction: str) -> bool:
-    """Return whether all logits must be computed at once.
+    """Return whether all logits must be computed at once, since chunks of rows do not support the call.
 
-    That is so if the input is empty, or if a transform or a derivative is asked for that the chunks do not support.
+    That is so for an empty input, on the device `meta`, in `torch.func`, `torch.jit` and forward mode, and for tensor
+    subclasses. It is so for a derivative in `target` or `weight`, and for the reduction "none" in a compiled graph.
     """
     if tensors.input.numel() == 0 or tensors.input.is_meta or torch._C._are_functorch_transforms_active():
         return True

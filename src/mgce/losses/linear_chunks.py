@@ -150,7 +150,7 @@ def loss_and_gradients(
 
 
 def _kept_rows(target: Tensor, k: int, ignore_index: int) -> Tensor | None:
-    """Return the indices of the rows that are not ignored, or None if no row is; raise if a label is not a class."""
+    """Return the indices of the rows that are not ignored; None if no row is ignored. Raise if a label is no class."""
     kept = target != ignore_index
     wrong = kept & ((target < 0) | (target >= k))
     if bool(wrong.any()):

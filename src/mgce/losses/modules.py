@@ -272,7 +272,7 @@ class GCELoss(RobustLoss):
         return functional.gce_loss(input, target, *self._options, beta=self.beta, dim=self.dim)
 
     def softmax_terms(self) -> SoftmaxTerms | None:
-        """Return the numbers of this loss; None if beta is not one number."""
+        """Return the `SoftmaxTerms` of this loss; None if beta is not one number."""
         return functional.gce_terms(self.beta) if type(self) is GCELoss else None
 
     @property

@@ -24,7 +24,7 @@ MADE: dict[str, Any] = {}
 
 
 def add(files: Iterable[ModuleType]) -> None:
-    """Add the losses that files list in `NAMED` to those of :func:`robust_loss`, behind the ones that are there.
+    """Add the losses that files list in `NAMED` to the losses of :func:`robust_loss`, at the end.
 
     Raises:
         ValueError: if two losses have the same name.

@@ -73,9 +73,9 @@ def ignore_index_of(loss: nn.Module) -> int:
 
 
 def terms_of(loss: nn.Module) -> tuple[Any, SoftmaxTerms] | None:
-    """Return the loss whose options count, and the numbers by which it depends on the label's probability.
+    """Return the loss whose options count, and its `SoftmaxTerms`; None if there are no such terms.
 
-    None if the loss depends on more of a row than the softmax probability of its label.
+    That is so if the loss depends on more of a row than the softmax probability of its label.
     """
     one: Any = loss
     terms = SoftmaxTerms(1.0, 0.0, 1.0) if type(loss) is nn.CrossEntropyLoss else None

@@ -32,7 +32,7 @@ class Number:
     Attributes:
         default: the default; an integer if only integers are taken.
         meaning: what the hyperparameter means, for the docstring.
-        least, most: the ends of the range. None means that the scores of the loss check the number.
+        least, most: the ends of the range. If `least` is None, the function of the scores checks the number.
         above: whether the least number itself is excluded.
     """
 
@@ -67,7 +67,7 @@ class Presets:
     Attributes:
         by_data: maps the name of a data set to hyperparameters.
         by_noise: maps a data set and a type of noise to replacements of `by_data`. The replacements are listed by noise
-            rate, and hold up to that rate. Above the largest listed rate the last ones hold.
+            rate, and hold up to this rate. Above the largest listed rate the last replacements hold.
         source: the publication of these values, if it is not that of the loss.
     """
 

@@ -63,14 +63,14 @@ class ScoredLoss(Loss):
 
     @staticmethod
     def terms_of(**own: Any) -> SoftmaxTerms | None:
-        """Return the numbers of this loss for the kernel of losses of the label's softmax probability, if it can run.
+        """Return the `SoftmaxTerms` of this loss for the kernel of such losses; None if the kernel cannot run.
 
-        The hyperparameters `own` are not checked yet: the kernel cannot run with wrong ones.
+        The hyperparameters `own` are not checked yet: the kernel cannot run with wrong values.
         """
         return None
 
     def softmax_terms(self) -> SoftmaxTerms | None:
-        """Return the numbers of this loss if it depends on a row only by the softmax probability of the label."""
+        """Return the `SoftmaxTerms` of a loss that needs only the label's softmax probability of a row; else None."""
         return self.terms_of(**self.hyperparameters()) if type(self) is self.made else None
 
 

@@ -87,9 +87,10 @@ class SumLoss(Criterion):
         return torch.stack(terms).sum(0)
 
     def softmax_terms(self) -> SoftmaxTerms | None:
-        """Return the numbers of the sum; None unless all losses can be computed together by one kernel.
+        """Return the `SoftmaxTerms` of the sum; None unless one kernel can compute all losses together.
 
-        Then each loss depends on a row only by the softmax probability of the label, and at most one beta is finite.
+        It can if each loss depends on a row only by the softmax probability of the label, and all finite betas and all
+        options are equal.
         """
         a = b = 0.0
         betas, weights, options = set(), [], set()

@@ -109,7 +109,7 @@ class TemperatureScaling(nn.Module):
 
     Args:
         beta: the beta of the loss that the model was trained with, in [1, inf]; inf for any loss with softmax. None
-            is 1.4, or that of the criterion.
+            stands for 1.4, or for the beta of the criterion.
         dim: dimension of the classes; None means 1, or 0 for a single row.
         output: `"worst_case"` returns the worst-case probabilities p, which the fit calibrates; `"minimax"` returns
             the minimax probabilities h.

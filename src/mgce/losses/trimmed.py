@@ -29,15 +29,15 @@ SHARE_BITS = 36
 
 
 class RecentLosses(Remembering):
-    r"""Store the most recent losses of each label, and find the rows whose loss is below a quantile of these.
+    r"""Store the most recent losses of each label, and find the rows whose loss is not above a quantile of these.
 
     Args:
-        trim: for each label, the fraction of its rows to leave out, in [0, 1). Rows with another label are ignored.
+        trim: for each label, the fraction of its rows to leave out, in [0, 1). Rows without such a label are kept.
         window: number of losses that are stored for each label.
 
     Attributes:
-        losses: the stored losses, a buffer (labels + 1, window + 1), filled with inf at first. Losses that are not to
-            be stored are written to the last row or column.
+        losses: the stored losses, a buffer (labels + 1, window + 1), filled with inf at first. The last row and column
+            receive losses that are not to be stored.
         count: number of losses seen so far for each label, a buffer (labels + 1,).
     """
 
@@ -74,7 +74,7 @@ class RecentLosses(Remembering):
         self.share = self._share()  # not in the state dict, and without values in a module made on `meta`
 
     def _share(self) -> Tensor:
-        """Compute the buffer `share`, the fractions to leave out stored as integers, on the device of all buffers."""
+        """Return the buffer `share` on the device of the others: each fraction times 2^SHARE_BITS, rounded up."""
         # Rounded up, so that .29 leaves out 29 of 100 rows: .29 * 100 is slightly below 29 in floating point.
         return torch.tensor([math.ceil(share * 2**SHARE_BITS) for share in self._trim], device="cpu").to(
             self.count.device
@@ -125,7 +125,7 @@ class RecentLosses(Remembering):
         """Store losses by the kernel; return a mask of the rows to keep, and their number.
 
         Rows with the label `ignored` are neither stored, kept nor counted. If there are other rows, the number is at
-        least 1. It is None if a row to leave out has an infinite loss, whose product with 0 is not 0.
+        least 1. The number is None if a row to leave out has an infinite loss, whose product with 0 is not 0.
         """
         known = losses.detach().to(self.losses.dtype)
         if known.sum().isnan():
@@ -149,7 +149,7 @@ def check_trim(name: str, share: Any) -> None:
 
 
 def _shares(trim: float | Sequence[float] | Tensor, num_classes: int) -> list[float]:
-    """Return the fraction to leave out for each label, given one number for all labels or one for each."""
+    """Return for each label the fraction of rows to leave out, given one number for all labels or one for each."""
     given: Any = trim.tolist() if hasattr(trim, "tolist") else trim  # a tensor or an array
     shares: Sequence[Any] = given if isinstance(given, (list, tuple)) else [given] * num_classes
     if len(shares) != num_classes:

@@ -1,4 +1,4 @@
-"""Define the base classes of losses around another loss, and of losses with a memory, and shared checks."""
+"""Define base classes for losses around another loss and for losses that remember rows, with their checks."""
 
 from __future__ import annotations
 
@@ -133,9 +133,10 @@ class Precise(nn.Module):
 
 
 class Remembering(Precise):
-    """A module that learns from rows, except from rows whose numbers are not finite, which it counts.
+    """A module that learns from rows; it counts rows with numbers that are not finite, and does not learn from them.
 
-    Gradient scalers of mixed precision skip a step whose logits overflowed. What a loss remembers must outlive it.
+    Gradient scalers of mixed precision skip a step whose logits overflowed. Such a step must not change what a loss
+    remembers.
 
     Attributes:
         left_out: number of rows with a label that were not learnt from, a buffer ().
