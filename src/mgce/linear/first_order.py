@@ -27,12 +27,12 @@ class Tilting(NamedTuple):
     value, and a fourth gained nothing. Twenty iterations of conjugate gradients solved the equations to a percent.
 
     Attributes:
-        steps: Newton steps at most.
-        iterations: iterations of conjugate gradients in a step.
+        steps: largest number of Newton steps.
+        iterations: largest number of iterations of conjugate gradients in a step.
         residual: residual of the equations at which to stop, as a share of the right-hand side.
-        least_gain: share of the gap that a step has to close for another one to be taken.
-        margin: share of lambda by which the limits are drawn in, in units of the gap asked for: the moments end inside
-            of them.
+        least_gain: share of the gap that a step has to close for another step to be taken.
+        margin: the limits on the moments are lambda times 1 - `margin` * tol, with tol the gap asked for as a share, so
+            that the moments end within lambda.
     """
 
     steps: int = 4
@@ -75,7 +75,10 @@ def tilt(progress: Progress, p: FloatArray) -> FloatArray:
 
 
 def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: FloatArray) -> FloatArray:
-    """Return the coefficients a (k, d) of a tilt by a Newton step; conjugate gradients find the scaled `a scale`."""
+    """Return the coefficients a (k, d) of a tilt by one Newton step, computed by conjugate gradients.
+
+    `lack` is by how much the moments where `outside` is true shall change. The unknowns are a times the scales.
+    """
     problem = progress.problem
     scale = problem.scale
     tilts, rest = np.zeros_like(lack), lack / scale
@@ -99,7 +102,7 @@ def newton_tilts(progress: Progress, p: FloatArray, lack: FloatArray, outside: F
 
 
 class Descent(NamedTuple):
-    """When L-BFGS-B stops, and what it does where the objective F nearly has kinks.
+    """The settings of when L-BFGS-B stops, and of what is done where the objective F nearly has kinks.
 
     Attributes:
         smoothed_beta: every smaller beta is replaced by this one. At beta = 1 the objective F has kinks beside those of
@@ -107,10 +110,10 @@ class Descent(NamedTuple):
             V_1 <= V_1.02 <= V_1 + 0.02, as does the loss of every probability h: beta (1 - h^(1/beta)) exceeds 1 - h by
             at most beta - 1.
         check_every: iterations between two checks of the gap, each of which may compute a lower bound.
-        stalled: shares of the gap asked for: where F fell by less than that between two checks, p is tilted into the
-            uncertainty set for a better lower bound.
-        within_reach: the run goes on to the second share if the first left a gap of at most this many times the one
-            asked for: ten times the accuracy of the value brings about three times that of the bound.
+        stalled: shares of the gap asked for. When F falls by less than such a share between two checks, p is tilted
+            towards the uncertainty set for a better lower bound.
+        within_reach: after such a tilt, the run goes on to the next share if the gap is at most this many times the gap
+            asked for: ten times the accuracy of the value brings about three times the accuracy of the bound.
         average_weight: weight of the newest p in the average of p over the path. Where F nearly has kinks, p jumps from
             one iteration to the next, and the average is nearer to the solution of the dual than the last p is. With
             1/20 it is in effect over the last twenty.
@@ -262,9 +265,9 @@ class _Run:
                 raise _StopError
 
     def bound(self) -> None:
-        """Store lower bounds on the minimum of the objective: from the latest p, and for small beta from its average.
+        """Store lower bounds on the minimum of the objective: from the latest p, and for small beta from `average_p`.
 
-        The average is a running one over the iterations.
+        `average_p` is the running average of p over the iterations.
         """
         self.progress.dual.update(self.p)
         if self.averaged:

@@ -41,22 +41,22 @@ from mgce.linear.objective import LinearProblem, Size, block_gram
 
 
 class InteriorPoint(NamedTuple):
-    """The settings of the method.
+    """The settings of the interior-point method.
 
     Attributes:
         tiny: a term added to the diagonal, as a share of its largest, hardly above rounding. A free coefficient is
             undetermined if its feature is zero or a combination of others; the term makes the equations solvable.
-        refinements: steps of iterative refinement of the equations for the margins. Near the end the equations are
-            badly conditioned, and these hold products of large and small numbers. For 60 rows, 3 classes, 400 features
-            and beta = 1 the method stops at a gap of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and
-            four steps. The equations for the coefficients take one step, and stop at 2e-7.
-        to_boundary: share of the way to where the first variable would be zero that a step goes, since all have to stay
-            positive. Values of .9 to .999 are usual.
-        clip: most of the second-order error of a product that the corrector makes up for, in units of the mean product.
-            To correct the few largest errors in full would turn the step towards them, and shorten it for all.
+        refinements: steps of iterative refinement of the equations for the margins. Near the end these equations are
+            badly conditioned, and hold products of large and small numbers. For 60 rows, 3 classes, 400 features and
+            beta = 1 the method stops at a gap of 8e-4 without refinement, of 6e-5, 8e-6 and 2e-7 with one, two and four
+            steps. The equations for the coefficients take one step, and stop at 2e-7.
+        to_boundary: length of a step, as a share of the length at which the first variable would be zero: all variables
+            have to stay positive. Values of .9 to .999 are usual.
+        clip: largest second-order error of a product that the corrector corrects, in units of the mean product. To
+            correct the few largest errors in full would turn the step towards them, and shorten the step for all.
         floor: mean product of a variable and its multiplier at which to stop. The products tend to zero, and at some
             hundred times the precision of float64 (2e-16) they are made of rounding.
-        steps: most steps, more than any problem has needed: 10 to 150.
+        steps: largest number of steps, more than any problem has needed: 10 to 150.
         patience: steps in a row without a smaller gap after which to stop: rounding has taken over by then.
     """
 

@@ -196,9 +196,10 @@ class LinearProblem:
     def scale(self) -> FloatArray:
         r"""The scales s (k, d) of the coefficients: minimisers find s mu rather than mu, so that units do not matter.
 
-        The scale of a feature is its root mean square, divided by the root of k. For a coefficient with a penalty it is
-        multiplied by its lambda as a share of this, to the limits `SCALES`. Then s is about proportional to lambda, and
-        all moments reach their limits at about the same time.
+        The scale of a feature is its root mean square, divided by the root of k. The scale of a penalised coefficient
+        is that of its feature times a factor between 1 / `SCALES` and `SCALES`: the ratio of lambda to scale, divided
+        by the median ratio. Then s is about proportional to lambda, and all moments reach their limits at about the
+        same time.
         """
         psi, k = self.features, self.tau.shape[0]
         squares = np.asarray((psi.multiply(psi) if hasattr(psi, "multiply") else psi**2).T @ self.weight)

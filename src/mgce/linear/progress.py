@@ -98,7 +98,7 @@ class DualBound:
         return p if corrected.min() < 0 else corrected
 
     def _share(self, residual: FloatArray) -> float:
-        """Return the largest theta in [0, 1] with `theta p + (1 - theta) anchor` in the uncertainty set.
+        """Return the largest theta in [0, 1] for which `theta p + (1 - theta) anchor` is in the uncertainty set.
 
         `residual` is the moments of p minus tau, the centre of the set; lambda limits how large each may be. `anchor`
         is a point of the set. The moments of the mixture are linear in theta. So for each moment of p outside its limit

@@ -31,12 +31,14 @@ class ByColumns(NamedTuple):
     """The settings of solving a problem with more and more columns.
 
     Attributes:
-        first: columns to begin with, and to add at least: fewer would take more passes over all columns.
-        rounds: from 50 columns, doubling reaches any number in 25; of 72 made problems, four took all rounds.
-        inner_share: of the gap asked for, that a problem of some columns is solved to: the rest is left to the columns.
+        first: number of columns to begin with, and least number to add: fewer would take more passes over all columns.
+        rounds: largest number of rounds. From 50 columns, doubling reaches any number in 25; of 72 made problems, four
+            took all rounds.
+        inner_share: share of the gap asked for to which the problem of the chosen columns is solved: missing columns
+            account for the rest of the gap.
         finer: factor of this share where no column is missing and the gap is still open. The value may then fall by
-            less than L-BFGS-B waits for, and yet the moments be outside by enough for a wide gap: the one is of the
-            square of the other. It goes on from where it stopped.
+            less than L-BFGS-B waits for, and the moments still be far enough outside for a wide gap: the fall is of the
+            order of the square of this distance. L-BFGS-B goes on from where it stopped.
         least_share: share at which to stop: by then it was made finer seven times.
     """
 
