@@ -1,4 +1,4 @@
-"""What a training loop keeps, says of wrong labels, and tries."""
+"""Keep the best weights of a training loop, describe its predictions of noisy labels, and choose its loss."""
 
 from mgce.loop.indexed_dataset import IndexedDataset
 from mgce.loop.keeper import ModelKeeper

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 
 class Average:
-    """A moving average of a network's weights and buffers, in float32 or more, whatever the network is.
+    """A moving average of a network's weights and buffers, in float32 or more, whatever the dtype of the network.
 
     In bfloat16, a step of less than a 256th of a weight would be rounded away. Steps after which the network holds a
     number that is not finite are left out.
@@ -29,7 +29,7 @@ class Average:
         self._counts = torch.zeros(2, dtype=torch.int64, device="cpu")
 
     def update(self, network: nn.Module, decay: float) -> None:
-        """Move the average towards the network: multiply the average by `decay`, and add the rest of the network."""
+        """Multiply the average by `decay`, and add 1 - `decay` times the weights of the network."""
         theirs = _tensors(network)  # in another dtype and on another device than at first, if a trainer moved it
         self._dtypes = {name: tensor.dtype for name, tensor in theirs.items()}
         self._precise = {name: ours.to(theirs[name].device) for name, ours in self._precise.items()}
@@ -77,16 +77,16 @@ Copied = TypeVar("Copied")
 
 
 def copied(thing: Copied) -> Copied:
-    """Return a deep copy of a network or a state; a tensor inside it that has a gradient is copied without that.
+    """Return a deep copy of a network or a state; tensors inside that have a gradient function are detached.
 
-    PyTorch refuses to copy such a tensor. A network may hold one of its last step, as an auxiliary loss.
+    PyTorch refuses to copy such a tensor. A network may hold one from its last step, such as an auxiliary loss.
     """
     with _WithoutGraph():
         return copy.deepcopy(thing)
 
 
 class _WithoutGraph(TorchFunctionMode):
-    """Copy tensors that have a gradient function without it."""
+    """A mode of PyTorch in which the deep copy of a tensor with a gradient function is a detached clone."""
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if function is not Tensor.__deepcopy__ or args[0].is_leaf:

@@ -1,4 +1,4 @@
-"""A data set that gives the index of each row with it, for losses that remember rows."""
+"""Define a data set that returns the index of each row with the row, for losses that remember rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mgce._messages import expected
 class IndexedDataset(Dataset[Any]):
     r"""A map-style data set whose rows end with their index: :math:`(x_i, y_i)` becomes :math:`(x_i, y_i, i)`.
 
-    Losses that remember each training row need the index, such as :class:`mgce.ELRLoss`. A shuffling `DataLoader`, a
-    sampler and several workers leave the index right.
+    Losses that remember each training row need the index, such as :class:`mgce.ELRLoss`. The index stays right with a
+    shuffling `DataLoader`, with a sampler and with several workers.
 
     Args:
         dataset: a data set with `__len__` and `__getitem__`. A row that is no tuple becomes `(row, index)`.
@@ -26,7 +26,7 @@ class IndexedDataset(Dataset[Any]):
             targets of the data set.
 
     Raises:
-        TypeError: if the data set has no length, as an iterable one, or targets are no numbers.
+        TypeError: if the data set has no length, such as an iterable data set, or targets are no numbers.
         ValueError: if there is not one target for each row.
 
     Example:

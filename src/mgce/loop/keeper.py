@@ -1,4 +1,4 @@
-"""Keep the best of a training loop: an average of the weights, and the epoch of best noisy validation."""
+"""Keep the best weights of a training loop, averaged or not: those that predict most noisy validation labels."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ModelKeeper:
     predicts fewer labels of other rows.
 
     Call :meth:`step` after each step of the optimizer, and :meth:`end_epoch` after each epoch. Then :meth:`best` is the
-    network that was kept, and :attr:`verdict` has the numbers of what happened. `print(keeper)` says them in sentences.
+    network with the kept weights. :attr:`verdict` describes the training in numbers, and `print(keeper)` in sentences.
 
     Args:
         network: the network that is trained. It is neither moved nor changed.
@@ -184,7 +184,7 @@ class ModelKeeper:
             validation: batches of the validation set, in the same order each time; :attr:`predict` reads them.
 
         Returns:
-            What the epoch reached.
+            The shares of given labels that are predicted after this epoch.
 
         Raises:
             RuntimeError: if no step was taken since the last epoch.
@@ -259,7 +259,7 @@ class ModelKeeper:
 
     @property
     def verdict(self) -> Verdict:
-        """What the training did to the validation labels, in numbers; `print` says them in sentences.
+        """How well the training predicts validation labels, in numbers; `print` says the numbers in sentences.
 
         Raises:
             RuntimeError: before the first epoch has ended.
@@ -296,11 +296,11 @@ class ModelKeeper:
         return self.to_svg() if self._best else None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that training needs to go on with equal bits: tensors, numbers and texts only.
+        """Return the state from which training goes on with equal bits: tensors, numbers and texts only.
 
-        That is the network, the criterion, the average, what was kept, the other objects and the state of PyTorch's
-        random generators. Save it after an epoch: `torch.save(keeper.state_dict(), path)`. The state is a copy, which
-        does not change while training goes on.
+        It holds the states of the network, the criterion, the average, the other objects and PyTorch's random
+        generators, and what was kept. Save it after an epoch: `torch.save(keeper.state_dict(), path)`. The state is a
+        copy, which does not change while training goes on.
         """
         state = {
             NETWORK: self.network.state_dict(),

@@ -80,21 +80,21 @@ class RecipeChoice:
         return network
 
     def difference(self, name: str) -> tuple[float, float, float]:
-        """Return how many more of the validation labels a recipe predicts than the chosen one, and an interval for it.
+        """Return the share of labels that a recipe predicts, minus that of the chosen recipe, and the interval's ends.
 
-        The interval is for the share of labels like these, and nominal. The intervals of all recipes hold together with
-        a probability of about 1 - :attr:`delta`, if the chosen recipe was named beforehand. It was not, so they favour
-        it a little.
+        The interval is for labels like the validation labels, and nominal. The intervals of all recipes hold together
+        with a probability of about 1 - :attr:`delta`, if the chosen recipe was named beforehand. It was not, so the
+        intervals favour the chosen recipe a little.
         """
         right, others = self.trials[name].right, self.trials[self.name].right
         return paired_interval(right, others, self.delta / max(len(self.trials) - 1, 1))
 
     def __str__(self) -> str:
-        """Say of each recipe what it reached, and which differences the validation labels can tell."""
+        """Return :meth:`table`, and below it :meth:`sentence`."""
         return f"{self.table()}\n{self.sentence()}"
 
     def table(self) -> str:
-        """Return a line for each recipe: validation labels that it predicts, against the chosen one, and its epochs."""
+        """Return a line for each recipe: its share of labels predicted, less that of the chosen one, and its epochs."""
         width = max(len(name) for name in ("recipe", *self.trials))
         lines = [f"{'recipe':{width}} {'predicted':>9} {'against ' + self.name:>26} {'epochs':>6}"]
         for name, trial in self.trials.items():
@@ -103,7 +103,7 @@ class RecipeChoice:
         return "\n".join(lines)
 
     def sentence(self) -> str:
-        """Say which recipe is chosen, what the validation labels cannot tell, and how its training went."""
+        """Say which recipe is chosen, whether the labels leave open if another is better, and how training went."""
         parts = [f"{self.name} is chosen: no other recipe predicts more validation labels."]
         unknown = [name for name in self.trials if name != self.name and self.difference(name)[2] > 0]
         if unknown:
@@ -124,15 +124,15 @@ def choose_recipe(
 ) -> RecipeChoice:
     r"""Train with each of a few losses, and choose one by noisy validation labels.
 
-    The recipe that predicts most validation labels is chosen. A few hundred noisy labels rarely show that it is better,
-    but on seven data sets this choice was in the mean within half a point of the best single recipe.
+    The recipe that predicts most validation labels is chosen. A few hundred noisy labels rarely show that this recipe
+    is better, but on seven data sets this choice was in the mean within half a point of the best single recipe.
 
-    No training stops before it had as many epochs as the longest one, since some losses stand still before they learn.
-    So trainings wait for each other, with their optimizers: they need the memory of all of them at once. The state of
-    PyTorch's random generators waits with each. Of a training that is over, only the network that was kept remains.
+    Every training pauses once. Then each goes on to at least as many epochs as the longest had, since some losses stand
+    still before they learn. So all trainings with their optimizers need memory at the same time. PyTorch's random
+    generators keep a state for each. Of a training that is over, only the network that was kept remains.
 
     An interval says what n labels can tell. With b rows whose label only the other recipe predicts, and c rows whose
-    label only the chosen one predicts, that is
+    label only the chosen recipe predicts, the interval is
 
     .. math:: \frac{b - c}{n + 2} \pm z \sqrt{\frac{p + q - (p - q)^2}{n + 2}}, \qquad
         p = \frac{b + 1}{n + 2}, \quad q = \frac{c + 1}{n + 2}.
@@ -145,8 +145,8 @@ def choose_recipe(
         num_classes: number of classes.
         recipes: functions of `num_rows` and `num_classes` that return a loss, by name, in the order of training;
             :data:`RECIPES` if None.
-        patience: a training pauses when this many epochs have not changed what is kept. After all others it goes on
-            to as many epochs as the longest of them, and until this holds again.
+        patience: a training pauses when this many epochs have not changed what is kept. When all have paused, it goes
+            on to as many epochs as the longest of them, and until as many epochs have again changed nothing.
         delta: probability that an interval misses its difference, for all recipes together.
 
     Returns:
@@ -211,7 +211,7 @@ def criterion_of(recipe: Recipe, num_rows: int, num_classes: int) -> nn.Module:
 
 
 class _Running:
-    """A training that can pause; when it goes on, random generators of PyTorch have the state that they had then."""
+    """A training that can pause; to go on, it restores the states of PyTorch's random generators at the pause."""
 
     def __init__(self, epochs: Iterable[ModelKeeper]) -> None:
         self.epochs: Iterator[ModelKeeper] = iter(epochs)
@@ -239,7 +239,7 @@ class _Running:
         self.random = random_states()
 
     def trial(self) -> Trial:
-        """Return what was reached."""
+        """Return the :class:`Trial` of this training."""
         return Trial(self.keeper.kept_right, len(self.keeper.epochs), self.keeper.best(), self.keeper.verdict)
 
 
@@ -252,8 +252,8 @@ def paired_interval(first: Tensor, second: Tensor, delta: float) -> tuple[float,
     """Return the difference of two shares of the same rows, and an interval that misses with probability delta.
 
     Args:
-        first: whether each of n rows counts, shape (n,), bool.
-        second: the same of the share to compare with.
+        first: whether each of n rows counts for the first share, shape (n,), bool.
+        second: whether each row counts for the second share, shape (n,), bool.
         delta: nominal probability.
     """
     n = len(first) + 2

@@ -1,4 +1,4 @@
-"""Say in numbers what a training did to validation labels, and which words these numbers bear out."""
+"""Describe in numbers and in sentences how well a training predicts validation labels, and which may be wrong."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Predict = Callable[[nn.Module, Any], tuple[Tensor, Tensor]]  # from a model and 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What an epoch of training reached: shares of given labels that are predicted.
+    """The shares of given labels that are predicted after an epoch of training.
 
     Attributes:
-        network: of the validation rows, by the network as it is.
-        average: of the validation rows, by the average of the weights.
-        training: of the training rows, by the network while it trained; NaN if no predictions were given.
+        network: share of the validation labels that the network predicts.
+        average: share of the validation labels that the average of the weights predicts.
+        training: share of the training labels that the network predicted in training; NaN if no logits were given.
     """
 
     network: float
@@ -57,10 +57,10 @@ class Predicted:
 
 @torch.inference_mode()
 def predictions(model: nn.Module, validation: Iterable[Any], predict: Predict, ignored: int) -> Predicted:
-    """Return what a model, in evaluation mode, predicts for the labelled rows of a validation set; restore its mode.
+    """Return what a model in evaluation mode predicts for the labelled validation rows; restore the model's mode.
 
     Args:
-        model: the model, every part of which may be in another mode.
+        model: the model; its parts may be in different modes.
         validation: batches, in the same order each time.
         predict: function from the model and a batch to logits (n, k) and labels (n,).
         ignored: the label of rows that have none, and are left out.
@@ -117,7 +117,7 @@ class Decline:
     """How many validation labels the network stopped predicting after its best epoch.
 
     Attributes:
-        lost: number of validation rows whose label it predicted after its best epoch and does not after the last one.
+        lost: number of validation rows whose label was predicted after the best epoch, and is not after the last one.
         gained: number of rows with the opposite change.
     """
 
@@ -126,7 +126,7 @@ class Decline:
 
     @property
     def p_value(self) -> float:
-        """The probability of at least this many lost rows among those that changed, if each was lost or gained alike.
+        """The probability of at least as many lost rows, if each changed row was as probably lost as gained.
 
         This is McNemar's exact test. It is nominal, since the best epoch is the best of several.
         """
@@ -144,9 +144,9 @@ class ClassRecall:
 
     Attributes:
         label: number of the class.
-        rows: validation rows with this label, which may be wrong.
-        predicted: rows of these that are predicted as this class.
-        named: all rows that are predicted as this class, whatever their label.
+        rows: number of validation rows with this label, which may be wrong.
+        predicted: number of these rows that are predicted as this class.
+        named: number of all rows that are predicted as this class, whatever their label.
     """
 
     label: int
@@ -162,7 +162,7 @@ class ClassRecall:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a training did to the labels of a validation set, in numbers. `print` says the numbers in sentences.
+    """How well a training predicts the labels of a validation set, in numbers. `print` says the numbers in sentences.
 
     Attributes:
         kept: which weights are kept: `"average"` or `"network"`.
@@ -240,7 +240,7 @@ def of_training(training: float, gap: float, decline: Decline) -> str:
 
     Args:
         training: share of the training labels that the network predicted in the last epoch; NaN if unknown.
-        gap: by how much that is more than the share of the validation labels; NaN if unknown.
+        gap: `training` minus the share of the validation labels that is predicted; NaN if unknown.
         decline: the change of validation labels since the best epoch.
 
     Example:
