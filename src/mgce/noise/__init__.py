@@ -1,4 +1,4 @@
-"""Simulate label noise by transition matrices."""
+"""Simulate label noise by transition matrices, or by the features of each row."""
 
 from mgce.noise.corruption import (
     CorruptedLabels,
