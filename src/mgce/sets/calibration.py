@@ -153,7 +153,7 @@ def _warn_of_zeros(sample: Sample, inverse: FloatArray, alpha: float, per_class:
 
 
 def _thresholds(scores: FloatArray, y: IntArray, alpha: float, per_class: bool) -> FloatArray:
-    """Return for each class the conformal quantile of the labels' scores, over all rows or those of the class."""
+    """Return for each class the conformal quantile of the labels' scores, over all rows or only over its own rows."""
     k = scores.shape[1]
     own = np.where(y == UNSEEN, np.inf, scores[np.arange(len(y)), np.maximum(y, 0)])
     if per_class:
@@ -183,11 +183,11 @@ class _Terms:
     scores: FloatArray  # (n, classes)
     weight: FloatArray  # (n, classes)
     inverse: FloatArray  # (k, classes), the rows that a weight may be
-    unseen: Any  # (n,), whether the label is none of the classes, which is left out at every threshold
+    unseen: Any  # (n,), whether the label is none of the classes: such a row counts as missed at every threshold
     alpha: float
 
     def of(self, label: int) -> _Terms:
-        """Return the terms of one class, whose rows have all been seen."""
+        """Return the terms of one class; a row whose label is none of the classes has the term 0."""
         scores, weight, inverse = (part[:, [label]] for part in (self.scores, self.weight, self.inverse))
         return _Terms(scores, weight, inverse, np.zeros_like(self.unseen), self.alpha)
 
