@@ -51,7 +51,7 @@ def newton(x: Tensor, beta: Beta) -> Tensor:
     Newton's method is applied to `N(t) = ||(1 + (x + t)/beta)_+||_beta - 1`, which is convex and increasing, with a
     slope in `[1, k^(1/beta)] / beta`. From any point on the right of the root, t decreases monotonically, except for
     rounding. For plain tensors on the CPU the iteration stops when no t changes any more. Elsewhere tensor values
-    cannot be read, and the fixed number of steps from :mod:`~mgce.numerics.root` is made.
+    cannot be read, and a fixed number of steps is made: see :func:`newton_steps`.
 
     Args:
         x: logits minus their row maximum, shape (..., k) for k classes, float32 or float64; -inf masks a class.
@@ -246,7 +246,7 @@ STEPS = {
 def proven_steps(k: int, beta: float | Tensor, dtype: torch.dtype) -> int:
     """Return the proven number of Newton steps until the normalizer is within one machine epsilon, for any k logits.
 
-    The number includes one step for a start that was rounded to the left of the root, and one to detect convergence.
+    The number includes a step for a start that was rounded to the left of the root, and a step to detect convergence.
     """
     b = 1.0 if isinstance(beta, Tensor) else beta
     start = b * math.expm1(math.log(k) / b) * k ** (1 / b)
