@@ -1,1 +1,1 @@
-"""Files of features, which name the encoder that made them."""
+"""Read and write files of features, which name the encoder that made the features."""

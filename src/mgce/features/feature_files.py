@@ -1,6 +1,7 @@
-"""Files of features: .npy with a description beside it, .npz, .parquet and .safetensors.
+"""Read and write files of features: .npy with a description beside it, .npz, .parquet and .safetensors.
 
-The card in a file names the encoder: what has to be equal for two files to hold numbers of one kind.
+The card in a file describes the encoder. Features of two files can be compared only if their cards have equal weights
+and preprocessing.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ class Card:
     """What a file of features says of the encoder that made them.
 
     Attributes:
-        name: of the encoder, as `--encoder` takes it; of a local folder, its last part.
-        kind: what it encodes, one of `KINDS`.
-        checksum: SHA-256 of its weights: see :func:`checksum_of`.
-        preprocessing: what is done to a picture or a text before, and to the output of the network behind, in words.
+        name: name of the encoder, as `--encoder` takes it; for a local folder, the last part of its path.
+        kind: what the encoder encodes, one of `KINDS`.
+        checksum: SHA-256 of the encoder's weights: see :func:`checksum_of`.
+        preprocessing: in words, what is done to a picture or a text before the network, and to the network's output.
         width: the number of features.
     """
 
@@ -56,7 +57,7 @@ class Card:
         """Build a card from the fields that :meth:`to_json` writes.
 
         Raises:
-            ValueError: if they are no card.
+            ValueError: if the fields are not those of a card.
         """
         texts = [fields.get(name) for name in ("name", "kind", "checksum", "preprocessing")]
         width = fields.get("width")
@@ -67,12 +68,12 @@ class Card:
         return cls(name, kind, checksum, preprocessing, width)
 
     def require(self, other: Card | None) -> None:
-        """Require features to come from this encoder, with its weights and its preprocessing.
+        """Require features with the card `other` to come from this encoder, with its weights and its preprocessing.
 
-        Features of which nothing is known pass: only their width can be compared.
+        Features without a card pass: only their width can be compared.
 
         Raises:
-            ValueError: if they are of another one.
+            ValueError: if the features are of another encoder.
         """
         if other is None or (other.checksum, other.preprocessing) == (self.checksum, self.preprocessing):
             return
@@ -111,10 +112,10 @@ class Features:
     """The n rows of a file of features.
 
     Attributes:
-        values: shape (n, d), float16, float32 or float64; of an .npy file mapped into memory.
-        names: the name of each row, shape (n,); None if the file names none.
-        card: of the encoder that made them; None if the file names none.
-        inputs: the checksum of what was encoded; "" if the file names none.
+        values: the features, shape (n, d), of any real type; those of an .npy file are mapped into memory.
+        names: the name of each row, shape (n,); None if the file has no names.
+        card: the card of the encoder that made the features; None if the file has no card.
+        inputs: the checksum of what was encoded; "" if the file has none.
     """
 
     values: NDArray[Any]
@@ -141,7 +142,7 @@ def check_suffix(option: str, path: Path) -> None:
 def read_features(path: Path, option: str = "embeddings") -> Features:
     """Read a file of features, written by `mgce embed` or by any other program.
 
-    Among several arrays or list columns, `features` is read; without that name, the only one of two dimensions.
+    The array or list column `features` is read. If there is none, the only array of two dimensions is read.
 
     Args:
         path: the file.
@@ -149,7 +150,7 @@ def read_features(path: Path, option: str = "embeddings") -> Features:
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it is damaged, or holds no finite numbers in rows of one width.
+        ValueError: if the file is damaged, or holds no numbers in rows of one width.
     """
     if not path.is_file():
         raise FileNotFoundError(expected(option, "the path of a file that exists", str(path)))
@@ -167,10 +168,10 @@ def read_features(path: Path, option: str = "embeddings") -> Features:
 
 
 def _described(values: NDArray[Any], names: Any, described: Mapping[str, Any]) -> Features:
-    """Check what a reader found.
+    """Return the values, names and description that a reader found as :class:`Features`, after checking them.
 
     Raises:
-        ValueError: if these are no features.
+        ValueError: if the values are no features, or the names or the description do not fit.
     """
     if values.ndim != 2 or values.dtype.kind not in "fiu" or not 1 <= values.shape[1] <= MOST_WIDTH:
         what = f"numbers of shape (n, d), d at most {MOST_WIDTH:,}"
@@ -245,7 +246,7 @@ def _block(lists: Any) -> NDArray[Any]:
     """Return an array of lists as rows of one matrix.
 
     Raises:
-        ValueError: if a list is missing, or they are of different length.
+        ValueError: if a list is missing, or the lists have different lengths.
     """
     flat = lists.flatten().to_numpy(zero_copy_only=False)
     n = len(lists)
@@ -302,14 +303,14 @@ def write_features(
     card: Card,
     inputs: str,
 ) -> None:
-    """Write features to a file as a whole, or not at all; its suffix tells the form.
+    """Write features to a file as a whole, or not at all; the suffix of the file decides its format.
 
     Args:
         path: the file.
-        blocks: consecutive rows; only those of .npy and .parquet files need not fit into memory together.
+        blocks: consecutive rows; for .npy and .parquet files, they need not fit into memory together.
         dtype: float16 or float32.
         names: the name of each row.
-        card: of the encoder.
+        card: the card of the encoder.
         inputs: the checksum of what was encoded.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
