@@ -88,7 +88,7 @@ def with_suggestions(
 
 
 def without_suggestions(document: Any, tool: str) -> Any:
-    """Return a document as it was before :func:`with_suggestions`, with what a tool has added since.
+    """Return a document without the suggestions of :func:`with_suggestions`; what a tool has added since remains.
 
     Args:
         document: as for :func:`rows_of_tasks`.
@@ -140,7 +140,7 @@ def decisions_of_tasks(
 
 
 class _Tool(NamedTuple):
-    """How a tool writes tasks."""
+    """The functions that read and change the tasks of a tool."""
 
     labels: Callable[[Task, str | None], list[tuple[str, str]]]
     content: Callable[[Task], Mapping[str, Any]]
@@ -157,7 +157,7 @@ def _tool(name: str) -> _Tool:
 
 
 def _named(document: Any, tool: str) -> Iterator[tuple[str, Task]]:
-    """Yield each task with its name: its id, or else its number."""
+    """Yield the name of each task, its id or else its number, with the task."""
     tasks = _images(document) if tool == "coco" else _image_elements(document) if tool == "cvat" else document
     if not isinstance(tasks, list) or not all(isinstance(task, dict | Element) for task in tasks):
         raise ValueError(expected("document", f"an export of {tool}, parsed", type(document).__name__))

@@ -168,8 +168,8 @@ class KeepBest(TrainerCallback):  # type: ignore[misc]
 
     Args:
         keeper: a keeper of the model and its criterion.
-        validation: batches of the noisy validation set, mappings with `labels`; `trainer.get_eval_dataloader()` after
-            which `trainer.add_callback` adds this callback.
+        validation: batches of the noisy validation set, mappings with `labels`: `trainer.get_eval_dataloader()`. The
+            trainer must exist first, so add this callback by `trainer.add_callback`.
 
     Example:
         >>> keeper = ModelKeeper(nn.Linear(2, 2), nn.CrossEntropyLoss())

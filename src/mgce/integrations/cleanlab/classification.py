@@ -147,6 +147,6 @@ class CleanLearning(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _mask(rows: Any, n: int) -> Any:
-    """Return a mask of n rows from itself or from indices of rows."""
+    """Return a mask of n rows, given a mask or the indices of rows."""
     given = np.asarray(rows)
     return given if given.dtype == bool else np.isin(np.arange(n), given)

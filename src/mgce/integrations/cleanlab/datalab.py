@@ -57,7 +57,7 @@ class Datalab:
 
         Args:
             pred_probs: class probabilities, shape (n, k), by a model that was not fitted to the row; or None.
-            features: features, shape (n, d), which :func:`mgce.find_suspects` judges labels by without `pred_probs`.
+            features: features, shape (n, d). Without `pred_probs`, :func:`mgce.find_suspects` judges labels by these.
             issue_types: None or `{"label": {}}`.
             others: `knn_graph`, without effect: only other issues need it.
         """
@@ -86,7 +86,7 @@ class Datalab:
         return pd.DataFrame({"issue_type": [_LABEL], "score": [1 - mask.mean()], "num_issues": [int(mask.sum())]})
 
     def get_info(self, issue_name: str | None = None) -> dict[str, Any]:
-        """Return what is known of the labels, by cleanlab's names."""
+        """Return the number of label issues, the qualities and the tables on the classes, by cleanlab's names."""
         table = self.get_issues(_LABEL)
         mean, summary = table["label_score"].mean(), health_summary(self.labels, self._found.probs)
         info: dict[str, Any] = {"num_label_issues": int(table["is_label_issue"].sum()), "average_label_quality": mean}
@@ -99,7 +99,7 @@ class Datalab:
         """Print how many labels are suspect, and the most suspect ones.
 
         Args:
-            num_examples: how many of them.
+            num_examples: how many of the most suspect labels to print.
             others: `verbosity`, without effect.
         """
         check_others(others, "verbosity")

@@ -39,11 +39,12 @@ def find_label_issues(
         labels: given labels, shape (n,), of any type. Integers from 0 to k - 1 may leave classes out.
         pred_probs: class probabilities, shape (n, k), by a model that was not fitted to the row.
         return_indices_ranked_by: a name of cleanlab's scores for indices, most suspect first; None for a mask.
-        filter_by: `"predicted_neq_given"` and `"confident_learning"` are what their names say. The five others are
+        filter_by: `"predicted_neq_given"` for labels that are not the most probable class, `"confident_learning"` for
+            labels that :func:`mgce.labels.confident.confident_labels` replaces. The five other names stand for
             :attr:`mgce.labels.DoubtfulLabels.is_issue`.
-        frac_noise: share in (0, 1] of these rows to return, the most suspect ones.
-        num_to_remove_per_class: for each class, the number of its rows to return, instead of what `filter_by` says.
-        min_examples_per_class: rows of each class that are left out of the result, if it has so many.
+        frac_noise: share in [0, 1] of these rows to return, the most suspect rows first.
+        num_to_remove_per_class: for each class, the largest number of its rows to return, instead of `filter_by`.
+        min_examples_per_class: number of rows of each class that the result leaves out at least, if there are so many.
         others: `rank_by_kwargs`, `n_jobs` and `verbose`, without effect.
 
     Returns:
@@ -114,7 +115,7 @@ def num_label_issues(labels: Any, pred_probs: Any) -> int:
         pred_probs: class probabilities, shape (n, k), by a model that was not fitted to the row.
 
     Returns:
-        The number of rows that :func:`find_label_issues` returns.
+        The number of rows. By default :func:`find_label_issues` returns as many, unless all rows of a class count.
 
     Raises:
         ValueError: if an argument is not as described.
@@ -210,7 +211,7 @@ def _filtered(found: DoubtfulLabels, filter_by: str) -> NDArray[np.bool_]:
 
 
 def _first_of_each(rows: IntArray, target: IntArray, most: IntArray) -> IntArray:
-    """Return the rows that are among the first `most` of their class, in their order."""
+    """Return the first `most[c]` rows of each class c, in the order of `rows`."""
     place = pd.Series(target[rows]).groupby(target[rows]).cumcount().to_numpy()
     return np.asarray(rows[place < most[target[rows]]])
 
@@ -220,7 +221,7 @@ def _sorted(table: pd.DataFrame, column: str, ascending: bool) -> pd.DataFrame:
 
 
 def _read(labels: Any, pred_probs: Any) -> tuple[FloatArray, Array, IntArray]:
-    """Return probabilities, classes and the index of each label among them."""
+    """Return checked probabilities, the classes of their columns, and the index of each label among the classes."""
     probs = as_probs(pred_probs, "pred_probs")
     classes, target = sorted_classes(np.asarray(labels))
     columns = np.arange(probs.shape[-1])
@@ -239,7 +240,7 @@ def judged(labels: Any, pred_probs: Any) -> DoubtfulLabels:
 
 
 def issue_table(found: DoubtfulLabels, score: str, mask: NDArray[np.bool_]) -> pd.DataFrame:
-    """Return a row for each label, with cleanlab's names of the columns; `score` is the name of the quality."""
+    """Return a row for each label, under cleanlab's column names; `score` is the name of the column of qualities."""
     quality, given, predicted = 1 - found.wrong, found.given, found.suggested
     return pd.DataFrame({"is_label_issue": mask, score: quality, "given_label": given, "predicted_label": predicted})
 

@@ -105,7 +105,7 @@ def get_majority_vote_label(labels_multiannotator: Any, pred_probs: Any = None, 
 def get_active_learning_scores(
     labels_multiannotator: Any, pred_probs: Any = None, pred_probs_unlabeled: Any = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return one minus what one more label of each row is worth: label the rows of the lowest scores first.
+    """Return one minus the expected gain of one more label of each row: label rows with the lowest scores first.
 
     Args:
         labels_multiannotator: labels (n, m), as in :func:`get_label_quality_multiannotator`.
@@ -137,7 +137,7 @@ def get_active_learning_scores(
 
 
 def _annotations(labels: Any) -> pd.DataFrame:
-    """Return labels by annotators who gave any; whole numbers that NaN turned into floats are integers again."""
+    """Return the columns of annotators with a label; whole numbers that NaN turned into floats become integers."""
     return pd.DataFrame(labels).convert_dtypes().dropna(axis=1, how="all")
 
 
