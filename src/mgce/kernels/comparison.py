@@ -70,7 +70,7 @@ def calls(way: str) -> tuple[Call, ...]:
 
 
 def hard_rows(k: int, beta: float) -> Tensor:
-    """Return rows of k logits in float64 that are hard to solve, within the range of every floating-point type.
+    """Return ten rows of k logits in float64 that are hard to solve, within the range of every floating-point type.
 
     In most rows the root of the normalizer's equation is far from the first guess. A gradient computed at the first
     guess would have a large error.

@@ -279,7 +279,7 @@ def softmax_loss_and_grad(
 
 @functools.cache
 def _scalar(dtype: torch.dtype) -> Tensor:
-    """Return a scalar: to allocate a loss like it is faster than to allocate the loss by shape and dtype."""
+    """Return a scalar: `empty_like` of it allocates a loss faster than `empty` with shape and dtype."""
     return torch.empty((), dtype=dtype, device="cpu")
 
 
@@ -308,7 +308,7 @@ def rows_to_keep(
         share: for each label, the fraction of its rows to leave out, shape (labels,), in units of 2^-36.
 
     Returns:
-        The mask, shape (n,), bool, and the number of rows kept, or 1 if no row is kept but some are not ignored. The
+        The mask, shape (n,), bool, and the number of rows kept; 1 if no row is kept though some are not ignored. The
             number is None if a row that is not kept has an infinite loss. All tensors are contiguous and on the CPU.
     """
     kept = torch.empty(target.shape, dtype=torch.bool, device="cpu")

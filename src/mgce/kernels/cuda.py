@@ -98,10 +98,10 @@ def loss_and_grad(
 
 
 def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, arguments: LossArguments, k: int) -> Tensor:
-    """Overwrite the logits of some classes with the gradient of the summed loss, and return it.
+    """Overwrite the logits of some classes with the gradient of the summed loss, and return the gradient.
 
-    The roots of the rows suffice, so the classes of a row may be computed in several calls. The gradient is that of
-    the sum for the reductions "none" and "mean" too.
+    Of the forward pass only `roots` is needed, so the classes of a row may be computed in several calls. The gradient
+    is that of the sum for the reductions "none" and "mean" too.
 
     Args:
         block: logits of the classes first, first + 1, ..., shape (N, width), dtype and layout as in `loss_and_grad`.
@@ -126,8 +126,8 @@ def write_block(block: Tensor, first: int, roots: Tensor, factor: Tensor, argume
 def scale_(grad: Tensor, factor: Tensor) -> Tensor:
     """Multiply the rows of `grad` by `factor`, shape () or (N,), in place; rows with factor 1 are not read.
 
-    The backward pass multiplies the stored gradient by the incoming one with this function. The host does not read the
-    factor. The factor 1, with which `loss.backward()` begins, costs no memory access to the gradient.
+    The backward pass multiplies the stored gradient by the incoming gradient with this function. The host does not read
+    the factor. The factor 1, with which `loss.backward()` begins, costs no memory access to the gradient.
     """
     if len(grad) > 0:
         from mgce.kernels.cuda_launch import scale

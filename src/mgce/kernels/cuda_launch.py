@@ -149,8 +149,8 @@ def _run(
 ) -> None:
     """Launch a kernel; let Triton inspect the arguments only if arguments of their kinds are new.
 
-    That look takes the host longer than all else in a call of a loss. Triton compiles a kernel for a device, for the
-    types of all arguments, for addresses and integers that 16 divides, and for the integer 1.
+    This inspection takes the host longer than all else in a call of a loss. Triton compiles a kernel anew for another
+    device or other types, for addresses and integers that 16 divides, and for the integer 1.
     """
     device = arguments[kernel.arg_names[0]].device
     key = (kernel.fn, device, *map(_kind, arguments.values()), *constants.values(), *options.values())

@@ -7,8 +7,8 @@ positions. Newton's method runs on the list, and the gradients of the list are w
 
 If the list overflows, the normalizer of the list is computed. It is an upper bound of the normalizer of the row. So a
 class without probability in the list has none in the row, and is removed. If too many classes remain, the row is read
-in chunks (`chunked_row`), once for each step of Newton's method. So is a row without a solution, which gives NaN. For a
-large beta most classes are candidates, and no list is made.
+in chunks (`chunked_row`), once for each step of Newton's method. A row without a solution, which gives NaN, is read in
+chunks too. For a large beta most classes are candidates, and no list is made.
 """
 
 from __future__ import annotations
@@ -88,9 +88,9 @@ def list_bound(
     HALVES: tl.constexpr,
     LIST: tl.constexpr,
 ) -> tl.tensor:
-    """Return a logit, relative to the largest, `peak`, below which no class can have a probability.
+    """Return a bound: no class whose logit minus `peak`, the largest logit, is below it can have a probability.
 
-    It follows from the normalizer of the list of candidates.
+    The bound follows from the normalizer of the list of candidates.
     """
     root, _, _ = solve_list(values, count, peak, beta, beta_less_1, inv_beta, steps, HALVES, LIST)
     t = tl.sum(root)
@@ -156,7 +156,7 @@ def read_once(
     LIST: tl.constexpr,
     CAPACITY: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
-    """List the candidates of a row, and sum q (peak - f) and q, with f the logits and q the target but for the label.
+    """List the candidates of a row, and sum q (peak - f) and q, with f the logits, q the target without the label.
 
     A logit f is a candidate if f - origin > cut, with `origin` the largest logit so far. A logit that is left out then
     would also be left out with the largest logit of the row, since rounding preserves the order of numbers.

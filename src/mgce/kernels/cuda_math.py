@@ -1,8 +1,8 @@
 r"""Compute powers of v = (1 + (x + t)/beta)_+ and Newton steps, as Triton functions on tiles of float32.
 
-x are the logits minus the largest of the row, and t is the iterate of the root of the normalizer's equation. A tile has
-the shape (rows, classes), and a number for each row the shape (rows, 1). The logarithm is computed here, not by the
-device's library: `log(1 + z)` loses digits for arguments near 1, and a correction would cost twice as much. The
+x are the logits minus the largest logit of the row, and t is the iterate of the root of the normalizer's equation. A
+tile has the shape (rows, classes). Numbers for each row have the shape (rows, 1). The logarithm is computed here, not
+by the device's library: `log(1 + z)` loses digits for arguments near 1, and a correction would cost twice as much. The
 polynomials interpolate log2(1 + f)/f on [-1/3, 1/3] and expm1(y)/y on [-1/2, 1/2] at the Chebyshev nodes; their
 relative errors are below 5e-8.
 """

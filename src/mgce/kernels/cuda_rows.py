@@ -70,9 +70,9 @@ def keep_root(
     at: tl.tensor,
     scale: tl.tensor,
 ) -> None:
-    """Store the numbers of each row that is not ignored from which `block_kernel` computes the gradient of any class.
+    """Store three numbers of each row that is not ignored, from which `block_kernel` computes the gradient.
 
-    They are the largest logit, the point at which w was last evaluated, and the factor of w in the gradient.
+    The numbers are the largest logit, the point at which w was last evaluated, and the factor of w in the gradient.
     """
     tl.store(root, peak, mask=kept)
     tl.store(root + 1, at, mask=kept)

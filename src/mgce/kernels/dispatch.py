@@ -80,7 +80,7 @@ def is_commonest(input: Tensor, target: Tensor, weight: Tensor | None, options: 
 
 
 def is_plain_on_cpu(*tensors: Tensor) -> bool:
-    """Return whether a kernel for the CPU can read these tensors, of which it computes no derivative."""
+    """Return whether a kernel for the CPU can read these tensors; the kernel computes no derivative of them."""
     return (
         not is_traced()
         and not _are_functorch_transforms_active()
@@ -113,7 +113,7 @@ def _is_common_weight(weight: Tensor, input: Tensor) -> bool:
 def loss_and_grad(
     logits: Tensor, arguments: LossArguments | SoftmaxArguments, *, want_grad: bool = True, inplace: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """Run `loss_and_grad` of the kernel for the loss that the arguments belong to and the device of the logits.
+    """Run `loss_and_grad` of the kernel for the type of `arguments` and the device of the logits.
 
     Logits on the CPU may have any strides. The gradient is contiguous.
     """

@@ -39,10 +39,10 @@ class LossArguments(NamedTuple):
 
 
 class SoftmaxTerms(NamedTuple):
-    r"""The numbers of a loss of the label's softmax probability p: `-a log p + b beta (1 - p^(1/beta))`.
+    r"""The numbers a, b, beta of a loss of the label's softmax probability p: `-a log p + b beta (1 - p^(1/beta))`.
 
-    Cross-entropy is a = 1, b = 0. Generalized cross-entropy is a = 0, b = 1, and the mean absolute error is that at
-    beta = 1.
+    Cross-entropy has a = 1, b = 0. Generalized cross-entropy has a = 0, b = 1; at beta = 1 it is the mean absolute
+    error.
     """
 
     a: float
@@ -51,7 +51,7 @@ class SoftmaxTerms(NamedTuple):
 
 
 class SoftmaxArguments(NamedTuple):
-    """All arguments of the kernel of such a loss except the logits."""
+    """All arguments except the logits of the kernel for losses with :class:`SoftmaxTerms`."""
 
     target: Tensor  # labels (N,)
     weight: Tensor | None  # (k,)

@@ -2,8 +2,8 @@
 
 The code that a compiler generates depends on the device and on the versions of Triton and PyTorch. So each method of
 reading rows is tested once for a machine and these versions. The test runs in a child process, because it may hang or
-crash, and its result is stored in a file. After that each process compares once more, which takes milliseconds. Reading
-the compared numbers waits for the device. No other part of a loss waits.
+crash, and its result is stored in a file. After that each process compares once more, which takes milliseconds. To read
+the compared numbers, the process waits for the device. No other part of a loss waits.
 """
 
 from __future__ import annotations
