@@ -23,7 +23,7 @@ DICTIONARY_BATCH, RECORD_BATCH = 2, 3  # kinds of messages of Arrow, from its Me
 
 
 def memory_of(array: Any) -> int:
-    """Return the bytes of an Arrow array and its pandas column; a value that cells share counts for each of them.
+    """Return the bytes of an Arrow array and its pandas column; a value that cells share counts for each cell.
 
     Example:
         >>> import pyarrow as pa
@@ -55,15 +55,15 @@ def memory_of(array: Any) -> int:
 
 
 def check_parquet(file: Any, size: TableSize, columns: Collection[str] | None = None) -> None:
-    """Raise an error if a Parquet file has too much for memory, before it is unpacked.
+    """Raise an error if the columns of a Parquet file would take too much memory, before they are unpacked.
 
     Args:
         file: the `pyarrow.parquet.ParquetFile`.
-        size: what the table may take.
+        size: the limit on the memory of the table.
         columns: the columns that are read; None for all.
 
     Raises:
-        TooLargeError: if it has too much.
+        TooLargeError: if the columns would take more.
     """
     about, rows, texts = file.metadata, PARQUET_ROWS, set()
     total = about.num_rows * NUMBER * (about.num_columns if columns is None else len(columns))
@@ -89,14 +89,14 @@ def check_parquet(file: Any, size: TableSize, columns: Collection[str] | None = 
 
 
 def check_arrow(content: bytes, size: TableSize) -> None:
-    """Raise an error if the batches of an Arrow file or stream have too much for memory, before they are unpacked.
+    """Raise an error if the batches of an Arrow file or stream would take too much memory, before they are unpacked.
 
     Args:
-        content: the file.
-        size: what the table may take.
+        content: the bytes of the file.
+        size: the limit on the memory of the table.
 
     Raises:
-        TooLargeError: if they have too much. ValueError: if the file is damaged.
+        TooLargeError: if the batches would take more. ValueError: if the file is damaged.
     """
     total = 0
     try:
@@ -119,7 +119,7 @@ def _is_view(kind: Any) -> bool:
 
 
 def _each(array: Any) -> NDArray[np.int64]:
-    """Return the bytes of each cell in Arrow and in pandas: of text and numbers exactly, of others an upper bound."""
+    """Return the bytes of each cell in Arrow and pandas together: exact for text, an upper bound for nested cells."""
     import pyarrow.compute as pc
     import pyarrow.types as of
 
@@ -146,7 +146,7 @@ def _children(array: Any) -> list[Any]:
 
 
 def _messages(content: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the place of each message in an Arrow file or stream, and that of its body."""
+    """Yield for each message in an Arrow file or stream the position of the message and that of its body."""
     if content.startswith(b"ARROW1"):
         (length,) = struct.unpack_from("<i", content, len(content) - 10)
         footer = _target(content, len(content) - 10 - length)
@@ -203,7 +203,7 @@ def _target(content: bytes, place: int) -> int:
 
 
 def _field(content: bytes, table: int, number: int) -> int:
-    """Return the place of a field of a table; 0 if the table lacks it."""
+    """Return the position of field `number` of the FlatBuffers table at position `table`; 0 if the field is missing."""
     (back,) = struct.unpack_from("<i", content, table)
     (size,) = struct.unpack_from("<H", content, table - back)
     if 4 + 2 * number >= size:
@@ -213,7 +213,7 @@ def _field(content: bytes, table: int, number: int) -> int:
 
 
 def _vector(content: bytes, field: int, width: int) -> range:
-    """Return the places of the items of a vector."""
+    """Return the positions of the items, `width` bytes each, of the FlatBuffers vector to which `field` points."""
     if not field:
         return range(0)
     start = _target(content, field)

@@ -58,7 +58,7 @@ class TableSize:
         self.taken = 0
 
     def add(self, size: int) -> None:
-        """Add bytes.
+        """Add `size` bytes to those that the table takes.
 
         Raises:
             TooLargeError: if the sum exceeds the limit.
@@ -67,10 +67,10 @@ class TableSize:
         self.taken += size
 
     def expect(self, size: int) -> None:
-        """Raise an error if this many bytes more would exceed the limit.
+        """Raise an error if `size` more bytes would exceed the limit.
 
         Raises:
-            TooLargeError: if they would.
+            TooLargeError: if the sum would exceed the limit.
         """
         if self.taken + size > self.most:
             raise TooLargeError(f"its table takes more than {self.most / 1e9:.1f} GB of memory, so split the file")
@@ -80,7 +80,7 @@ def check_columns(n: int) -> None:
     """Raise an error if a table has too many columns.
 
     Raises:
-        TooLargeError: if it has.
+        TooLargeError: if n exceeds `TABLE_COLUMNS`.
     """
     if n > TABLE_COLUMNS:
         raise TooLargeError(f"it has {n:,} columns, more than {TABLE_COLUMNS:,}")

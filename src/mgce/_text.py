@@ -75,7 +75,8 @@ def spreadsheet_cell(text: str) -> str:
 
     A spreadsheet does not show an apostrophe at the beginning of a cell. An apostrophe is also put before a formula
     that follows a separator inside the text, because a spreadsheet with other settings splits the text there. Positive
-    and negative numbers are not formulas. A line break at the beginning of a text is none either.
+    and negative numbers are not formulas. A text that begins with a tab or a lone carriage return gets an apostrophe,
+    since a spreadsheet may leave these out; a text that begins with a line break gets none.
 
     Example:
         >>> [spreadsheet_cell(text) for text in ("=1+1", "-1.5", "-1+1", "@SUM", "plain", "x;=1", "(-1, -0.5]")]
