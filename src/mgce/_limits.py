@@ -42,7 +42,7 @@ class TooLargeError(ValueError):
 
 
 class TableSize:
-    """Count the memory that the cells of a table take while they are read, and stop before it is too much.
+    """Count the memory that the cells of a table take while they are read; raise an error before it is too much.
 
     Cells count as what they become: a text that a thousand cells share counts a thousand times.
 

@@ -314,7 +314,7 @@ class RobustClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # ty
 
 
 def largest(X: Any) -> float:
-    """Return the largest absolute value in dense or sparse rows; ignore NaN, and return 0 if nothing else is there."""
+    """Return the value furthest from 0 in dense or sparse rows, with its sign; ignore NaN; return 0 without values."""
     values = X.data if hasattr(X, "tocsr") else np.asarray(X).ravel()
     values = values[~np.isnan(values)]
     return float(values[np.abs(values).argmax()]) if values.size else 0.0

@@ -245,8 +245,8 @@ class MGCEEmbeddingClassifier(RobustClassifier):
         head_: the L2 penalty of each head that is averaged, by its name.
         cv_results_: arrays `head`, `l2` and `accuracy`: the share of noisy left-out labels that was predicted.
         noise_matrix_: T, shape (k, k): the estimated probability that class i is labelled j.
-        oof_proba_: for each training row, the mean of the probabilities of `robust` and `forward`, fitted without the
-            fold of the row, or those of `forward` where `robust` is left out; shape (n, k). It is not saved to files.
+        oof_proba_: out-of-fold probabilities of each training row, shape (n, k): the mean of those by `robust` and
+            `forward`, or those by `forward` if `robust` is left out. They are not saved to files.
         coefs_, intercepts_: W, shape (M, k, d), and b, shape (M, k), of the heads in the order of `head_`.
         rooted_, means_, scales_, center_: the map from x to z, see :class:`mgce.estimators.directions.Directions`.
         n_features_in_, feature_names_in_: as in every scikit-learn estimator.

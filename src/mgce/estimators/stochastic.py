@@ -139,7 +139,7 @@ class AveragedAdaGrad:
         return cls(coef.copy(), coef.copy(), np.full_like(coef, DESCENT.initial_squares))
 
     def step(self, psi: Any, index: IntArray, weight: FloatArray, beta: float, l1: FloatArray, length: float) -> float:
-        """Take one step on the weighted loss of n rows psi of d features; return their loss before the step.
+        """Take one step on the weighted loss of n rows psi of d features; return the rows' loss before the step.
 
         `l1` are the weights of the penalty, shape (k, d) for k classes; `length` is the Euclidean length of a typical
         row psi.

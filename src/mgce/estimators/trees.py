@@ -26,9 +26,9 @@ class Nodes(NamedTuple):
 
     children: IntArray  # (nodes, 2): left and right; anything for a leaf
     is_leaf: NDArray[np.bool_]  # (nodes,)
-    feature: IntArray  # (nodes,): what a row's value of is compared; anything for a leaf
+    feature: IntArray  # (nodes,): index of the feature whose value is compared; anything for a leaf
     threshold: FloatArray  # (nodes,): a row goes left if its value is at most this
-    value: NDArray[Any]  # (nodes, m): what a leaf gives to the rows that fall into it
+    value: NDArray[Any]  # (nodes, m): the values of a leaf, for the rows that fall into it
 
     @classmethod
     def of(cls, tree: Any, value: NDArray[Any]) -> Nodes:

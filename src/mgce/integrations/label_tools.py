@@ -26,7 +26,7 @@ Task = Any  # a dict, or an element of CVAT's XML
 
 
 def rows_of_tasks(document: Any, tool: str, *, question: str | None = None) -> pd.DataFrame:
-    """Return a row for each label of each task, and one without a label for a task that has none.
+    """Return a row for each label of each task; a task without labels gets one row without a label.
 
     Args:
         document: the export of a tool, as parsed JSON: a list of tasks or records, of the lines of a JSONL file, or the

@@ -83,7 +83,7 @@ def powers(
     inv_beta: tl.tensor,
     HALVES: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """Return w = v^(beta - 1) and v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 for any beta.
+    """Return w = v^(beta - 1) and v = (1 + (x + t)/beta)_+; HALVES is 2 (beta - 1), or -1 if w takes a logarithm.
 
     For v below 1/2, x + t is added to beta as (beta + x) + t, because there the first sum is exact. So v is accurate
     near 0 as well as near 1.

@@ -26,7 +26,7 @@ class Estimation(NamedTuple):
         prior_labels: candidates for the number of labels in each class that the prior of one annotator's matrix counts
             as. The candidate with the largest likelihood is used.
         most_wrong: largest share of wrong labels of one class in the prior of one annotator's matrix.
-        pair_prior: expected wrong labels by which the copying of one pair of annotators is drawn to that of all pairs.
+        pair_prior: number of expected wrong labels by which the copying of one pair is drawn to that of all pairs.
         steps: numbers of steps, before copying is estimated, and after each of two estimates of copying. No probability
             changed by more than 0.01 after 20 steps on CIFAR-10N. An estimate at each step would feed on itself:
             smaller weights leave more labels in doubt, and labels in doubt look like common errors.
@@ -242,7 +242,7 @@ def _sharper(log_prior: FloatArray, evidence: FloatArray, labelled: NDArray[np.b
 def _joint_errors(
     annotations: Annotations, posterior: FloatArray, transitions: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the expected equal wrong labels of each two annotators, those by chance, and the most; each (m, m)."""
+    """Return for each two annotators how many equal wrong labels are expected, by chance, and possible; each (m, m)."""
     n, m, k = annotations.shape
     observed, by_chance, most = np.zeros((3, m, m))
     ones = np.ones(len(annotations.row))

@@ -102,7 +102,7 @@ class Consensus:
         return np.where(self.n_labels[:, None] > 0, self.probs, 0).astype(np.float32)
 
     def rows_to_label(self, n: int) -> IntArray:
-        """Return the n rows for which one more label is worth most, the best first.
+        """Return the n rows with the largest :meth:`expected_gain` from one more label, the largest gain first.
 
         A row without a label asks for its first label, and a row with labels for a further opinion.
 
@@ -229,7 +229,7 @@ def _cells(frame: pd.DataFrame) -> NDArray[Any]:
 def consensus_of(
     model: AnnotatorModel, order: NDArray[np.intp], matrix: IntArray, names: Sequence[str], classes: NDArray[Any]
 ) -> Consensus:
-    """Return the consensus by estimates of sorted rows, in the caller's order: `order` are the caller's sorted rows."""
+    """Return the consensus of `model` in the caller's order of rows: row i of the model is the caller's `order[i]`."""
     n, _, k = model.annotations.shape
     probs = np.empty((n, k))
     weaker, rho = shared_evidence(model)

@@ -52,7 +52,7 @@ class Independence:
         return not self.is_testable or self.n_pairs == 0 or self.p_value < LEVEL
 
     def __str__(self) -> str:
-        """Return what the test says."""
+        """Return the numbers and the conclusion of the test in sentences."""
         if not self.n_pairs:
             return "No row has two labels, so nothing says whether annotators err independently."
         if not self.is_testable:

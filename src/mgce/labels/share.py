@@ -134,9 +134,10 @@ def kind_of_predictions(target: IntArray, predicted: IntArray, confidence: Float
     .. math:: s + e (1 - \eta - s), \qquad s = \frac{\eta}{k - 1}.
 
     The test uses the larger of two values of this bound: for the rate 0, and for an upper bound of the rate. The share
-    e is the larger of 0.1 and half of the share of j in the less sure half: a network errs less often where it is
-    surer. The tail probabilities of all classes are combined by Fisher's method, and by Bonferroni's. The smaller
-    p-value is doubled. So symmetric noise is called class-dependent with a nominal probability of at most 0.05.
+    e is the larger of 0.1 and half of an upper estimate of the share of j in the less sure half: a network errs less
+    often where it is surer. The tail probabilities of all classes are combined by Fisher's method, and by Bonferroni's.
+    The smaller p-value is doubled. So symmetric noise is called class-dependent with a nominal probability of at most
+    0.05.
 
     Args:
         target: given labels in 0..n_classes-1, shape (n,).
@@ -176,8 +177,8 @@ def _counts(target: IntArray, predicted: IntArray, confidence: FloatArray, k: in
     Rows that tie with a less sure row are less sure too, so that the order of the rows does not matter. A class whose
     rows all tie is left out.
 
-    The columns are the class c, the label j, the less sure rows, those of them with the label j, the surer rows, those
-    of them with another label than c, and those with the label j.
+    The columns are the class c, the label j, and five numbers of rows: less sure rows, less sure rows with the label j,
+    surer rows, surer rows with another label than c, and surer rows with the label j.
     """
     found = []
     for c in range(k):

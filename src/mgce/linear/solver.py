@@ -28,7 +28,7 @@ from mgce.linear.progress import EmptyUncertaintySetError, LinearFit, Progress
 
 
 class ByColumns(NamedTuple):
-    """The settings of solving a problem with more and more columns.
+    """The settings of :func:`run_columns`, which solves a problem with more and more columns (features).
 
     Attributes:
         first: number of columns to begin with, and least number to add: fewer would take more passes over all columns.

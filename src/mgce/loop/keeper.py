@@ -178,7 +178,7 @@ class ModelKeeper:
             self._trained.append(torch.stack([(found & rows).sum(), rows.sum()]))
 
     def end_epoch(self, validation: Iterable[Any]) -> Epoch:
-        """Measure network and average on the validation set, and keep the better one if it is the best so far.
+        """Measure network and average on the validation set; keep the weights of each if they are its best so far.
 
         Args:
             validation: batches of the validation set, in the same order each time; :attr:`predict` reads them.

@@ -220,7 +220,7 @@ class _Running:
 
     @property
     def keeper(self) -> ModelKeeper:
-        """The keeper after the last epoch."""
+        """The keeper that the training yielded last."""
         if self.last is None:
             raise ValueError(expected("train", "a function that yields a ModelKeeper after each epoch", "none"))
         return self.last

@@ -293,7 +293,7 @@ any one wrong label.'
 
 
 def left_out(steps: int) -> str:
-    """Say how many steps an average of weights leaves out; nothing if there are none.
+    """Say how many steps an average of weights leaves out; return an empty text if it leaves out none.
 
     Example:
         >>> left_out(3)

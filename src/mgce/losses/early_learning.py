@@ -107,8 +107,8 @@ class SoftBootstrapLoss(IndexedLoss):
 
     .. math:: \ell\big(f_i,\; w_i\, y_i + (1 - w_i) \operatorname{softmax}(f_i)\big)
 
-    :math:`w_i` is the probability that row i belongs to the component of smaller losses, in a mixture of two Gaussians
-    fitted to the losses of all rows at the end of each epoch. Wrong labels have larger losses until a network
+    At the end of each epoch a mixture of two Gaussians is fitted to the losses of all rows. :math:`w_i` is the
+    probability that row i belongs to the component of smaller losses. Wrong labels have larger losses until a network
     memorises them. No gradient passes through the prediction in the target.
 
     A row's loss is stored when the row is trained on. An epoch ends when the module has seen `num_rows` further rows.

@@ -56,7 +56,7 @@ def computed(loss: nn.Module) -> Iterator[nn.Module]:
 
 
 def weight_of(loss: nn.Module) -> Tensor | None:
-    """Return the class weights of a loss, or of the first loss inside it that has some; None if none has."""
+    """Return the class weights of a loss, or of the first loss inside it with class weights; None if there are none."""
     weights = (said(part, "weight") for part in computed(loss) if said(part, "reduction") is not UNSAID)
     return next((weight for weight in weights if isinstance(weight, Tensor)), None)
 

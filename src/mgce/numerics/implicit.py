@@ -40,8 +40,8 @@ def minimax(x: Tensor, t: Tensor, beta: Beta) -> Tensor:
     """Return the minimax probabilities h for the root t of the normalizer's equation, corrected to sum to one.
 
     The classes are in the last dimension. Since t is rounded, the sum of h can differ from one by the rounding error of
-    t times the slope of the sum, which is up to k, the number of classes, for beta = 1. The surplus is subtracted in
-    proportion to w = dh/dt. Dividing by the sum instead would change classes whose h is right.
+    t times the slope of the sum. For beta = 1 this slope is up to k, the number of classes. The surplus is subtracted
+    in proportion to w = dh/dt. Dividing by the sum instead would change classes whose h is right.
     """
     w, h = root.powers(x, t, beta)
     surplus = (h.sum(-1, keepdim=True) - 1) / w.sum(-1, keepdim=True)

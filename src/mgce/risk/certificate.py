@@ -55,13 +55,13 @@ class RiskCertificate:
     # disagreements with the labels as given
     condition_number: float | None = None  # of the transition matrix
     looked_up: int | None = None  # examples whose right labels were looked up; None if none were given
-    noise_tested: bool | None = None  # whether the labels could have refuted the noise assumed; None where the right
-    # label alone is not said to determine it
+    noise_tested: bool | None = None  # whether the labels could have refuted the stated noise; None if it is not stated
+    # to depend on the right label alone
     conditional: Bounds | None = None  # bounds that hold only if labels are wrong as stated, whatever the example;
     # these are not under the plain names
     looked_up_again: int | None = None  # examples that were looked up a second time; None if none were given
-    rows_error: float | None = None  # share of the examples themselves, of those that could be looked up, on which the
-    # most probable class is wrong: a bound that holds with confidence 1 - delta by itself; None if there is none
+    rows_error: float | None = None  # upper bound on the share of wrong most probable classes among those of these
+    # examples that could be looked up; it holds with confidence 1 - delta by itself; None if there is no such bound
     per_point: float | None = None  # by how much `conditional.argmax_error` is larger for a rate that is 0.01 smaller
 
     @property

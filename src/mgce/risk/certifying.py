@@ -134,12 +134,13 @@ def certify(
     bound of the looked-up rows. The other two bounds use only these rows. With `anytime`, bounds hold at all looks at
     once, by :func:`~mgce.risk.looked_up_upper_sequence`.
 
-    Such bounds assume that the looks are right. In simulated worlds 3 % of the looks were wrong, and agreed with the
-    classifier: bounds at delta 0.05 were then false in 28 to 72 % of draws. Where given labels agree with the errors
-    of the classifier, and looks at wrong labels were left out, bounds were false in 97 % of draws or more. So pass -1
-    for a look without an answer. `checked_again` takes second looks at some of the rows.
+    Such bounds assume that the looks, which found these labels, are right. In simulated worlds 3 % of the looks were
+    wrong, and agreed with the classifier: bounds at delta 0.05 were then false in 28 to 72 % of draws. Where given
+    labels agree with the errors of the classifier, and looks at wrong labels were left out, bounds were false in 97 %
+    of draws or more. So pass -1 for a look without an answer. `checked_again` takes second looks at some of the rows.
 
-    Otherwise wrong labels are corrected for under one of three assumptions; docs/certificates.md says what breaks each.
+    Without `checked`, wrong labels are corrected for under one of three assumptions; docs/certificates.md says what
+    breaks each.
 
     - `noise_rate` eta alone: a label was replaced, with probability eta or more whatever the example, by any of the
       other k - 1 classes, all equally likely. A bound U on an error becomes `(U - eta) / (1 - eta k/(k-1))`. Let l(j)

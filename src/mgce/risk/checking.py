@@ -1,4 +1,4 @@
-"""Bound a classifier's losses by rows whose right labels a person looked up, without an assumption on the noise."""
+"""Bound a classifier's losses by rows whose right label a person looked up: each check is a look."""
 
 from __future__ import annotations
 

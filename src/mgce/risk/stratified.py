@@ -24,8 +24,8 @@ class Settings(NamedTuple):
         other_end: share of delta for weights that are refuted at the other end, where theta would be larger.
         implausible: share of delta for rates that the errors of one cell refute by themselves, some four standard
             deviations away.
-        good: zeta, in standard deviations. Where a weight makes theta smaller by more than zeta, it counts as at zeta:
-            0.6 % of delta pay for it.
+        good: zeta, in standard deviations. A weight that makes theta smaller and is further than zeta from the observed
+            share counts as zeta away: 0.6 % of delta pay for it.
         fewest: expected number of looked-up rows that a cell needs. With eight, cells of equal error rates made the
             mean bound up to 7 % larger than Clopper and Pearson's in trials of 100 draws; with 16, up to 2 %.
         weights: values of w for which r is computed, each for the true weights that are nearest to it. With r for
@@ -46,7 +46,7 @@ class Settings(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How finely the worst case is searched for: a coarser search is quicker, and its bound larger.
+    """The settings of the search for the worst case: a coarser search is quicker, and its bound larger.
 
     Attributes:
         step: standard deviations from one weight in the table to the next: a hundredth of the smaller part of the
@@ -315,7 +315,7 @@ class _Cells:
             return np.where(rest > 0, np.inf, -np.inf) if not r.any() else np.asarray(rest / np.maximum(r, 1e-300))
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest weight of the first cell within `deviation`, rounded up to the table."""
+        """Return the least and the largest weight within `deviation` of the observed share; `deviation` is rounded up."""
         steps = (np.clip(deviation, -SETTINGS.good, self._levels[-1]) + SETTINGS.good) / SEARCH.step
         place = np.ceil(steps).astype(np.int64)
         low, high = self._table
@@ -345,7 +345,7 @@ class _Finite(_Cells):
 
     @cached_property
     def _plausible(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return for each cell the error rates that are possible at all, up to half a row above the largest."""
+        """Return for each cell the least possible error rate, and the largest possible one plus half a row."""
         cells = zip(self.errors, self.looked_up, self.rows, strict=True)
         first, second = ((k / max(1, n), (n - m + k + 0.5) / max(1, n)) for k, m, n in cells)
         return first, second

@@ -125,8 +125,8 @@ class UncertaintySet:
         r"""Make the set of the paper's experiments, with `lambda = lambda_0 s`: a regulariser without guarantee.
 
         No inequality says that the true moments are within this lambda of tau. With the paper's
-        `lambda_0 = 1e-5` the true distribution was in the set in none of 65 simulated runs, and the minimax risk was
-        below the true risk in most.
+        `lambda_0 = 1e-5` the true distribution was in the set in none of 65 simulated runs. In most of these runs the
+        minimax risk was below the true risk.
 
         Args:
             features: psi, shape (n, d) with n >= 2, dense or sparse.

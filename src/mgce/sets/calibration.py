@@ -59,10 +59,11 @@ def calibrate(
     .. math:: z_i = \sum_j (T^{-1})[y_i, j]\; 1\{s_j(x_i) > q\}
 
     is an unbiased estimate of the share of rows whose set misses the right class. Thresholds q are tried in descending
-    order, from the largest sets on, as long as the test of :func:`~mgce.risk.betting_upper` rejects that this share is
-    alpha or more. The share can only grow in this order. So the probability that any threshold passes wrongly is at
-    most delta: the guarantee holds with confidence 1 - delta over the calibration sample. With `per_class`, each of the
-    k classes has its own threshold and test, with delta / k.
+    order, from the largest sets on. A threshold passes if the test of :func:`~mgce.risk.betting_upper` rejects that
+    this share is alpha or more. The trials end at the first threshold that fails. The share can only grow in this
+    order. So the probability that any threshold passes wrongly is at most delta: the guarantee holds with confidence
+    1 - delta over the calibration sample. With `per_class`, each of the k classes has its own threshold and test, with
+    delta / k.
 
     Pass `logits` if the classifier predicts probability 0 for many classes, as MGCE does: no threshold separates such
     classes by their probability. If more than a share alpha of the right classes have probability 0, every set contains
