@@ -30,7 +30,7 @@ def one_blas_thread() -> Iterator[None]:
     first block sets the number to 1, and restores it when it ends; blocks that begin in between do not change it. If
     each block saved and restored the number, the last one to end could restore the 1 that another block had set. The
     last block cannot restore the number of the first one either: from threadpoolctl 3.8 on, only the thread that set
-    the number for OpenBLAS can change it. So blocks that outlast the first one may use all threads for their rest. Put
+    the number for OpenBLAS can change it. So blocks that outlast the first block may use all threads from then on. Put
     one block around all work that runs in parallel.
     """
     from threadpoolctl import threadpool_limits

@@ -209,7 +209,7 @@ def fit_head(
     .. math:: \min_{W, b}\ \frac{\sum_i w_i\, \ell_i(W^\top z_i + b)}{\sum_i w_i} + \frac{\lambda}{2} \lVert W \rVert^2
 
     The variables are W times the root of `FIT.curvature * spread + l2`, about the root of the diagonal of the Hessian.
-    The Hessian in them is then near the identity, and L-BFGS takes few steps. b, the last row, has no penalty.
+    The Hessian in these variables is near the identity, so L-BFGS takes few steps. b, the last row, has no penalty.
 
     Args:
         rows: z, shape (n, r), in coordinates whose mean squares are `spread`.
@@ -217,7 +217,7 @@ def fit_head(
         loss: from logits (n, k) to losses (n,).
         weight: w, not negative, shape (n,).
         l2: lambda, positive.
-        start: where to start, shape (r + 1, k). A loss that is not convex ends in the valley of its start.
+        start: where to start, shape (r + 1, k). If the loss is not convex, the minimum found depends on the start.
     """
     z, share = torch.from_numpy(rows), torch.from_numpy(weight / weight.sum())
     diagonal = np.append(FIT.curvature * spread + l2, FIT.curvature)

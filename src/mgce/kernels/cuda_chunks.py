@@ -84,8 +84,8 @@ def read_row(
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
     """Return sums over a row, with f the logits, q the target and `peak` the largest logit.
 
-    The results are the number of classes with f less than beta below the peak, the sum of their f - peak, and over all
-    classes the sums of q (peak - f) and of q.
+    The first two results are the number of classes with f less than beta below the peak, and the sum of f - peak over
+    these classes. The other two are the sums of q (peak - f) and of q over all classes.
     """
     col = tl.arange(0, BLOCK)[None, :]
     sizes = tl.zeros((1, BLOCK), tl.float32)

@@ -41,7 +41,7 @@ def confident_labels(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]
 
 
 def confident_probs(probs: NDArray[np.floating[Any]], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the probabilities that reach the threshold of their class, and -1 for all others, shape (n, k).
+    """Return the probabilities that reach their class's threshold of :func:`confident_labels`, -1 for others, (n, k).
 
     Args:
         probs: class probabilities, shape (n, k).

@@ -148,10 +148,10 @@ def find_consensus(labels: Any, probs: Any = None, *, missing: Any = -1, classes
 
     .. math:: P_{ic} \propto \Bigl( q_{ic}^{a} \prod_j T_j[c, y_{ij}]^{w_{ij}} \Bigr)^{1 / (1 + \rho (s_i - 1))}
 
-    q are the probabilities of a classifier, T_j the matrix of annotator j, and w below 1 where annotators who err
-    together agree: see :func:`mgce.labels.annotators.annotator_model`. s is the number of sources of a row: its labels
-    and the classifier. Rho is above 0 if all sources are wrong on the same hard rows: see
-    :func:`mgce.labels.independence.shared_evidence`. All are estimated from the labels.
+    q are the probabilities of a classifier, T_j[c, y] is the probability that annotator j labels class c as y, and w is
+    below 1 where annotators who err together agree: see :func:`mgce.labels.annotators.annotator_model`. s is the number
+    of sources of a row: its labels and the classifier. Rho is above 0 if all sources are wrong on the same hard rows:
+    see :func:`mgce.labels.independence.shared_evidence`. All but q and s are estimated from the labels.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a row for each example and a column for each annotator. None and

@@ -150,7 +150,7 @@ def _pairs(rows: Any, values: FloatArray) -> FloatArray:
     """Return sums over pairs of labels of each row, shape (n, 2): products of row sums of `values`, and dot products.
 
     Args:
-        rows: a sparse matrix (n, labels) of ones, which row each label belongs to.
+        rows: a sparse matrix (n, labels), with 1 where the label is one of the row.
         values: numbers of each label, shape (labels, k - 1).
     """
     total = values.sum(1)

@@ -79,7 +79,7 @@ class ModelKeeper:
     .. math:: \bar\theta \leftarrow d\, \bar\theta + (1 - d)\, \theta, \qquad d = 1 - \frac{1}{2 m}
 
     after each step, with m steps in an epoch. The running statistics of batch normalisation are averaged too. The
-    average is in float32, whatever the network is. Steps after which a weight is NaN or infinite are left out. The best
+    average has at least the digits of float32. Steps after which a weight is NaN or infinite are left out. The best
     epoch of the average is kept, unless the best epoch of the network is shown to predict more validation labels: the
     average is better more often than a few hundred rows can show.
 

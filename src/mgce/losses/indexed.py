@@ -19,7 +19,7 @@ from mgce.losses.wrapping import LARGEST_BUFFER, Remembering, Wrapper, check_inp
 class IndexedLoss(Wrapper, Remembering):
     """A loss that remembers something of each training row, and is called with the indices of the rows of a batch.
 
-    In `train` mode a call needs the indices. In `eval` mode it is the inner loss, without them.
+    In `train` mode a call needs the indices. In `eval` mode a call computes the inner loss, and needs no indices.
 
     When a process group is initialised, each process learns what the others have seen in the same step. All buffers
     stay equal, whichever rows a sampler gives to which process. All processes must call the loss equally often.

@@ -62,8 +62,8 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     sharpened by squaring. Older rows fade out: the counts have a memory of `window` rows. Rows on which the network is
     sure count more.
 
-    Use it if labels of some classes are mostly given one other label: such noise misleads a loss that knows nothing of
-    T. `link` turns logits into p, the probabilities of the labels before the noise. No index of rows is needed.
+    Use this loss if wrong labels of some classes are mostly one other label: such noise misleads a loss without T.
+    `link` turns logits into p, the probabilities of the labels before the noise. No index of rows is needed.
 
     T is kept in float32, also in mixed precision and in a network of another dtype. Rows with a logit of NaN or +inf
     are left out, and `left_out` is their number; -inf masks a class.
@@ -86,7 +86,8 @@ class LearnedForwardCorrection(ForwardCorrection, Remembering):
     Attributes:
         transition: T, a buffer (k, k): T[c, y] is the estimated probability that class c is labelled y.
         counts: the weighted counts of rows that T is computed from, which fade, a buffer (k, k).
-        left_out: number of rows with a label that were not counted, since a logit of theirs is not finite, a buffer ().
+        left_out: number of rows with a label that were not counted, since one of their logits is NaN or +inf; a
+            buffer ().
 
     Shape:
         As for `loss`: logits with k classes; class indices or class probabilities. Ignored rows are not counted.

@@ -129,10 +129,10 @@ def certify(
     pass `delta / J`.
 
     If the right labels of some rows, drawn at random, were looked up, pass them as `checked`. The bound then assumes
-    nothing of the other labels. It still uses them: :func:`~mgce.risk.stratified_upper` treats rows whose given label
-    agrees with the most probable class apart from the others. This bound is never much wider than Clopper and Pearson's
-    bound of the looked-up rows. The other two bounds use only these rows. With `anytime`, bounds hold at all looks at
-    once, by :func:`~mgce.risk.looked_up_upper_sequence`.
+    nothing of the given labels. The bound on the most probable class still uses them: it treats rows whose given label
+    is that class apart from other rows, see :func:`~mgce.risk.stratified_upper`. This bound is never much wider than
+    Clopper and Pearson's bound of the looked-up rows. The other two bounds use only these rows. With `anytime`, bounds
+    hold at all looks at once, by :func:`~mgce.risk.looked_up_upper_sequence`.
 
     Such bounds assume that the looks, which found these labels, are right. In simulated worlds 3 % of the looks were
     wrong, and agreed with the classifier: bounds at delta 0.05 were then false in 28 to 72 % of draws. Where given

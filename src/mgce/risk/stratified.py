@@ -315,7 +315,7 @@ class _Cells:
             return np.where(rest > 0, np.inf, -np.inf) if not r.any() else np.asarray(rest / np.maximum(r, 1e-300))
 
     def _weights(self, deviation: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest weight within `deviation` of the observed share; `deviation` is rounded up."""
+        """Return the least and the largest weight within `deviation`, rounded up, of the observed share."""
         steps = (np.clip(deviation, -SETTINGS.good, self._levels[-1]) + SETTINGS.good) / SEARCH.step
         place = np.ceil(steps).astype(np.int64)
         low, high = self._table
