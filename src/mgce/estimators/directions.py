@@ -41,7 +41,7 @@ class Fit(NamedTuple):
         curvature: second derivative of softmax losses in a margin: p (1 - p) is .09 for ten even classes, at most .25.
         max_steps: from a neighbouring penalty, 10 to 20 steps reach the tolerance; on CIFAR-10 features no head needed
             more than 25.
-        tolerance: a step that lowers the mean loss, of order 1, by less is the last.
+        tolerance: the fit stops after a step that lowers the mean loss, of order 1, by less than this.
     """
 
     curvature: float = 0.1

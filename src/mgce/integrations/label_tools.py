@@ -106,8 +106,8 @@ def decisions_of_tasks(
     """Write the labels that a person gave in a tool as decisions for `mgce fit --checked`.
 
     Args:
-        document: as for :func:`rows_of_tasks`. Export only tasks that a person has looked at: an unchanged label is
-            taken for one that was kept.
+        document: as for :func:`rows_of_tasks`. Export only tasks that a person has looked at: an unchanged label counts
+            as a decision to keep it.
         tool: the name of the tool.
         question: the name of the question, if tasks have several.
         suspects: the file of suspects that the suggestions are from.

@@ -123,8 +123,8 @@ class Consensus:
         """Return the estimated share of right consensus labels: an estimate without a guarantee.
 
         It is the mean probability of the consensus labels, and assumes that annotators err independently given the
-        right class. Tests of this assumption miss much: docs/annotators.md has the errors of the estimate. For a bound
-        that holds, look up the right labels of rows drawn at random.
+        right class. The test of this assumption misses many dependent errors: docs/annotators.md has the errors of the
+        estimate. For a bound that holds, look up the right labels of rows drawn at random.
 
         Raises:
             ValueError: if the labels contradict this assumption, or cannot test it.

@@ -128,8 +128,8 @@ def choose_recipe(
     is better, but on seven data sets this choice was in the mean within half a point of the best single recipe.
 
     Every training pauses once. Then each goes on to at least as many epochs as the longest had, since some losses stand
-    still before they learn. So all trainings with their optimizers need memory at the same time. PyTorch's random
-    generators keep a state for each. Of a training that is over, only the network that was kept remains.
+    still before they learn. So all trainings with their optimizers need memory at the same time. Each training keeps
+    its own state of PyTorch's random generators. Of a training that is over, only the network that was kept remains.
 
     An interval says what n labels can tell. With b rows whose label only the other recipe predicts, and c rows whose
     label only the chosen recipe predicts, the interval is

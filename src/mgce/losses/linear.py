@@ -115,8 +115,8 @@ def linear_mgce_loss(
     The value and the gradients equal those of `mgce_loss(linear(input, linear_weight, linear_bias), target, ...)`. The
     arguments are those of :func:`torch.nn.functional.linear_cross_entropy`. The forward pass computes the logits and
     the gradients of one chunk of rows after another, in the same memory. For `reduction="none"` the backward pass
-    computes the logits again. A class that has probability 0 in all rows of a chunk, and is the label of none, has the
-    gradient 0. On the CPU such classes are skipped if they are the majority.
+    computes the logits again. A class that has probability 0 in all rows of a chunk, and is the label of no row, has
+    the gradient 0. On the CPU such classes are skipped if they are the majority.
 
     Besides the result and the gradients, a call needs memory for two chunks of logits with `backend="cpu"`, and for
     about eight with `"torch"`. It needs memory for all logits in these cases: `torch.func`, forward-mode or second

@@ -64,8 +64,8 @@ def share_looks(
 
     A prediction is doubtful if the given label or the confidence c of the classifier speaks against it. The chance of
     an error is guessed to be (1 - c) / 2 if the label agrees, and otherwise 1 - 3c/4. The rows of the largest guesses
-    are doubtful, about as many as labels that disagree. A tenth of the rows determines the least such guess. These rows
-    are never looked up, so no look decides which rows are doubtful. Look up the first m of `rows`, for any m fixed
+    are doubtful, about as many as labels that disagree. A tenth of the rows determines the threshold of guesses. These
+    rows are never looked up, so no look decides which rows are doubtful. Look up the first m of `rows`, for any m fixed
     beforehand. Pass the labels that were found to :func:`~mgce.certify` as `checked`, and `chance` as `checked_with`.
 
     Args:
