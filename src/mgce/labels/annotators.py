@@ -144,12 +144,12 @@ def annotator_model(annotations: Annotations, probs: FloatArray | None = None) -
 
     Expectation maximisation alternates between P and three estimates. The matrix of an annotator is a mean of the
     counts and of a prior: the matrix that is pooled over all annotators, with as many wrong labels as the annotator
-    has. The weight of the prior has the largest likelihood. The sharpness a climbs the likelihood of all labels.
+    has. The weight of the prior has the largest likelihood. Each step moves the sharpness a to a larger likelihood.
     Annotators with more equal wrong labels than by chance count less where they agree: two annotators of whom one
     copies the other count about once.
 
     Args:
-        annotations: the labels. A row may be without any.
+        annotations: the labels. A row may be without any label.
         probs: q, shape (n, k), by a classifier that was not trained on the labels of the row. None: the class shares.
 
     Reference: Dawid and Skene, Maximum likelihood estimation of observer error-rates using the EM algorithm, 1979.

@@ -75,8 +75,8 @@ def agreement(labels: Any, *, missing: Any = -1, delta: float = 0.05) -> Agreeme
         \kappa = \frac{A/N - \sum_c n_c^2/N^2}{1 - \sum_c n_c^2/N^2}
 
     Row i has m_i labels, m_ic of them of class c. N and n_c are their sums over the rows with at least two labels.
-    Cohen's kappa of two annotators has the product of their own shares of each class in place of the squares. Intervals
-    are those of the jackknife over rows.
+    In Cohen's kappa of two annotators, the product of their own shares of each class replaces the square. Intervals are
+    those of the jackknife over rows.
 
     Args:
         labels: a matrix or a DataFrame (n, m) with a column for each annotator, as for :func:`find_consensus`.

@@ -141,8 +141,8 @@ def operands_of(beta: float) -> tuple[float, Tensor | None]:
     """Return beta as two operands of an operator: a number, and a tensor if beta is a symbol of the compiled graph.
 
     A plain number is a constant of the graph, so a schedule of beta would recompile the graph at each step. A tensor
-    avoids that. The tensor is made by a product, since PyTorch's compiler keeps only arithmetic independent of a
-    number's value. The tensor is on the CPU, where reading it does not synchronise.
+    avoids that. The tensor is made by a product: of all operations with a symbol, PyTorch's compiler keeps only
+    arithmetic independent of the number's value. The tensor is on the CPU, where reading it does not synchronise.
     """
     if not torch.compiler.is_compiling():
         return beta, None
