@@ -37,7 +37,7 @@ AnnotationFile = Typed[
 
 @dataclass(frozen=True)
 class SeveralLabels:
-    """Where the labels of several annotators are: columns of the table, or a long file."""
+    """Where the labels of several annotators are: columns of the table, or a long file with one label a line."""
 
     columns: tuple[str, ...]
     file: Path | None
@@ -52,12 +52,12 @@ class SeveralLabels:
         left_out: Mapping[str, object],
         is_folder: bool,
     ) -> SeveralLabels | None:
-        """Return where several labels are; None where the table has one label a row.
+        """Return where the several labels of each row are; None if the table has one label a row.
 
         Args:
-            columns: names of columns, separated by commas.
+            columns: names of the columns with labels, separated by commas.
             file: the long file.
-            named: columns of the long file; None to find one.
+            named: columns of the long file by role: row, annotator or label; None to find the column.
             left_out: options that must be left out with several labels, with their values.
             is_folder: whether the table is a folder of pictures.
 
@@ -77,7 +77,7 @@ class SeveralLabels:
         return cls(() if columns is None else parse_names(columns), file, known)
 
     def read(self, source: Source, plan: FitPlan, form: TextFormat, jobs: int) -> Annotated:
-        """Find the consensus of a table's labels."""
+        """Read the labels of all annotators, and return the table with the consensus of each row."""
         if self.file is None:
             return annotated(source.frame, plan, of_columns(source.frame, self.columns), [], jobs)
         form = replace(form, sheet=None, header=None)
@@ -92,7 +92,7 @@ class SeveralLabels:
 
 
 def target_of(target: str | None, several: SeveralLabels | None, by_folder: bool) -> str:
-    """Return the column of the labels; folders of classes and several labels a row have a default for its name."""
+    """Return the column of labels: `target`, or a default name for folders of classes and for several labels a row."""
     if target is None and several is None and not by_folder:
         raise no_target()
     return target or (FOLDER if several is None else TARGET)

@@ -75,7 +75,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Looks:
-    """The options on rows whose right labels are looked up."""
+    """The options on rows whose labels a person checks."""
 
     checked: Annotated[
         str | None, "Files of decisions on the rows of --to-check, as `mgce review` saves them: right labels."
@@ -92,7 +92,7 @@ class Looks:
 
     @cached_property
     def files(self) -> dict[str, list[Path]]:
-        """The files of decisions by the argument that they are for; those of the second person first."""
+        """The files of decisions by the option that names them; the files of the second person come first."""
         given = {"checked_again": self.checked_again, "checked": self.checked}
         return {name: [*map(Path, parse_names(files))] for name, files in given.items() if files is not None}
 
@@ -162,7 +162,10 @@ def certify(
 
 
 def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> str:
-    """Say how often the model agrees with the labels, or is right on looked-up rows, and how many labels were wrong."""
+    """Say how often the model agrees with the labels or, of checked rows, how often it is right and labels are wrong.
+
+    `checked` holds the numbers of the checked rows and their right labels; None if no row was checked.
+    """
     guess = predictions.probs.argmax(1)
     if checked is None:
         n, right = len(guess), int(np.count_nonzero(guess == predictions.target))
@@ -181,7 +184,7 @@ def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64],
 
 
 def _confused(target: NDArray[np.int64], guess: NDArray[np.int64], classes: list[str]) -> str:
-    """Say which class is most often predicted to be which other one, if more than one row is."""
+    """Say which class is most often predicted to be which other class; say nothing unless two rows or more are."""
     differ = (target != guess) & (target != UNSEEN)
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(counts, (target[differ], guess[differ]), 1)
@@ -197,9 +200,9 @@ def _confused(target: NDArray[np.int64], guess: NDArray[np.int64], classes: list
 def _rows_to_check(
     frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks, delta: float
 ) -> tuple[str, list[str]]:
-    """Say how many rows to look up for a bound on errors against right labels, and the command for it, if any.
+    """Say how many rows to check for a bound on errors against right labels.
 
-    Write the rows if a file is named.
+    If `looks.to_check` names a file, write the rows to it, and return the command for their review too.
     """
     to_check = looks.to_check
     order = order_to_check(frame, predictions, looks.width, delta, share=looks.share)
@@ -218,7 +221,7 @@ def _rows_to_check(
 
 
 def _after_more_looks(predictions: LabelledPredictions, options: dict[str, Any], certificate: RiskCertificate) -> str:
-    """Say how low the bound will be after more looks, if they find errors as often as those before."""
+    """Say how low the bound will be once more rows are checked, if these show errors as often as the rows before."""
     alike = certificate.argmax_error == certificate.randomized_error  # one bound then serves for both
     delta = certificate.delta / (1 if certificate.randomized_error is None or alike else 2)
     checked, chance = options["checked"], options.get("checked_with")

@@ -139,12 +139,12 @@ class _Review:
 
     @property
     def found(self) -> dict[int, bool]:
-        """Whether the proposed label of each looked-up row is wrong, by row; rows of earlier reviews are left out."""
+        """Whether the proposed label of each row with a decision is wrong, by row, without rows of earlier reviews."""
         new = {row: one for row, one in self.decided.items() if not self.rows[row].is_checked}
         return {row: self.rows[row].proposal[0] != one.label for row, one in new.items()}
 
     def cleaned(self, goal: Goal) -> Cleaning:
-        """Decide which labels to look up next, or bound how many are wrong."""
+        """Choose the rows whose labels a person should check next, or bound how many labels are wrong."""
         n = len(self.rows) - math.floor(goal.drop_share * len(self.rows))
         # Most doubtful rows are dropped, and those of earlier reviews are right.
         p_wrong = np.sort([0.0 if one.is_checked else one.proposal[1] for one in self.rows])[:n]
@@ -194,25 +194,25 @@ def _decided(decisions: Sequence[Decision], read: Sequence[Suspect]) -> dict[str
 
 
 def _most(share: float, at_most: float) -> str:
-    """Format a bound in percent, rounded up, but never above `at_most`, the share that was asked for."""
+    """Format the bound `share` in percent, rounded up, but never above `at_most`, the share that was asked for."""
     return f"{100 * at_most:g}%" if float(percent_up(share)[:-1]) > 100 * at_most else percent_up(share)
 
 
 def doubts(every: Sequence[Suspect]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the place of each proposal in the order of doubt, shape (n,); equal ones share a place."""
+    """Return the rank of each row by the doubt about its proposed label, least first, shape (n,), with ties equal."""
     places = {pair: place for place, pair in enumerate(sorted({one.proposal[1:] for one in every}))}
     return np.array([places[one.proposal[1:]] for one in every], dtype=np.float64)
 
 
 def _again(suspects: Path, goal: Goal, out: Path | None, decisions: Sequence[Path]) -> str:
-    """Return the command that takes the decisions."""
+    """Return the `mgce clean` command to type after the review, with `decisions`, the files of all decisions."""
     options = ["--at-most", str(goal.at_most), *typed(replace(goal, at_most=Goal.at_most))]
     options += [] if out is None else ["--out", str(out)]
     return shlex.join(["mgce", "clean", str(suspects), *options, "--checked", ",".join(map(str, decisions))])
 
 
 def _next_step(result: Cleaning, n: int, most: int, asked: Path, command: str) -> tuple[str, list[str]]:
-    """Say which n rows to look up next, of at most `most` in all, and the commands for it."""
+    """Say which `n` of all `most` rows to check next, and return the commands for the review and for after it."""
     why = "drawn at random" if result.kept is None else "whose labels are most doubtful"
     which = f"all {n:,} rows" if n == most else f"{n:,} rows, {why}"
     review = shlex.join(["mgce", "review", str(asked), "--suspects", "0", "--random", str(n)])
@@ -220,7 +220,7 @@ def _next_step(result: Cleaning, n: int, most: int, asked: Path, command: str) -
 
 
 def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> bytes:
-    """Return the mended table as the content of a file, in the order of the table's lines where these are known."""
+    """Return the mended table as the content of a file, in the order of the original lines if these are known."""
     head = [name for name, _ in every[0].cells]
     column = every[0].label_column or LABEL
     while column in head:
@@ -232,6 +232,6 @@ def _table(every: Sequence[Suspect], labels: Mapping[int, str], table: Path) -> 
 
 
 def _numbers(column: pd.Series[str]) -> pd.Series[Any]:
-    """Return a column of texts as numbers if these are written as exactly the same texts."""
+    """Return a column of texts as numbers if the numbers, written as texts, are the same texts again."""
     numbers = pd.to_numeric(column, errors="coerce")
     return numbers if numbers.map(str).tolist() == column.tolist() else column

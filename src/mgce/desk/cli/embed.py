@@ -104,7 +104,7 @@ def _inputs(source: Path, form: Chosen) -> Inputs:
 
 
 def _shard(text: str | None) -> tuple[int, int]:
-    """Return the part and the number of parts that a text like 2/8 states; all of one part for None."""
+    """Return the number of a part and the number of parts, as in the text 2/8; (1, 1) for None."""
     if text is None:
         return 1, 1
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)

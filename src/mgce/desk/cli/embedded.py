@@ -1,4 +1,4 @@
-"""What commands on tables read: a table, one with embeddings in files beside it, or a folder of pictures."""
+"""Read the input of commands on tables: a table, a table with embeddings in other files, or a folder of pictures."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
     """Load an encoder; if its library is not installed, raise a ValueError whose message is one sentence.
 
     Args:
-        name: of the encoder.
-        kind: what it is to encode.
-        **options: of :func:`mgce.desk.encoders.libraries.load_encoder`.
+        name: name of the encoder.
+        kind: the kind of its inputs, `PICTURES` or `TEXTS`.
+        **options: options of :func:`mgce.desk.encoders.libraries.load_encoder`.
 
     Raises:
-        ValueError: if it cannot be loaded.
+        ValueError: if the encoder cannot be loaded.
     """
     try:
         return load_encoder(name, kind, **options)
@@ -49,14 +49,14 @@ def loaded_encoder(name: str, kind: str, **options: Any) -> Encoder:
 
 
 def embed_with_progress(console: Console, encoder: Encoder, inputs: Inputs, out: Path, **options: Any) -> bool:
-    """Encode all inputs into a file; after Ctrl-C, the same command goes on.
+    """Encode all inputs into a file; after Ctrl-C, the same command continues where it was stopped.
 
     Args:
         console: where the command prints, see :func:`mgce.desk.cli.terminal.steps_shown`.
         encoder: the encoder.
-        inputs: what it encodes.
+        inputs: the pictures or texts to encode.
         out: the file of features.
-        **options: of :func:`mgce.desk.encoders.embedding.embed`.
+        **options: options of :func:`mgce.desk.encoders.embedding.embed`.
 
     Returns:
         Whether anything had to be encoded.
@@ -91,7 +91,10 @@ class PredictForm(NewForm):
 
 @dataclass(frozen=True)
 class Source:
-    """A table, the report on its file, the column of row names, the card of the encoder, and notes."""
+    """A table that a command has read, the report on its file, and notes for the user.
+
+    If the table has embeddings, `card` describes the encoder that made them.
+    """
 
     frame: pd.DataFrame
     reading: Reading
@@ -101,7 +104,7 @@ class Source:
 
     @property
     def all_notes(self) -> list[str]:
-        """Notes on the file, on its embeddings, and on cells with line breaks."""
+        """Notes for the user on the file, on its embeddings, and on cells with line breaks."""
         return [*self.reading.notes, *self.notes, *cells_with_line_breaks(self.frame)]
 
 
@@ -113,13 +116,13 @@ def read_source(
     embeddings: str | None,
     id: str | None,
 ) -> Source:
-    """Read a table to fit to, with its embeddings, if there are files of them.
+    """Read a table to fit a model to, with its embeddings if `embeddings` names files of them.
 
     Args:
         table: the file.
         text: columns whose values stay text.
         classes: the columns of the labels.
-        form: of a text file.
+        form: format of a text file.
         embeddings: paths of files of features, with commas between; None for no such file.
         id: the column that names the rows.
     """
@@ -147,7 +150,7 @@ def folder_labels(inputs: Inputs, labels: Path | None, target: str, form: TextFo
         inputs: the pictures; without a file of labels, the folders that they lie in are the classes.
         labels: a table of labels, one of whose columns holds the pictures' paths from the folder; None for no file.
         target: the column of the labels.
-        form: of the table, if it is a text file.
+        form: format of the table of labels, if it is a text file.
         id: the column of the paths; None to find it.
     """
     if labels is None:
@@ -173,7 +176,7 @@ def read_folder(
         inputs: its pictures.
         labelled: the table of their labels.
         encoder: name of the encoder.
-        out: file for the features. Those that are there already are kept.
+        out: file for the features. Features that the file already holds are kept.
     """
     frame, reading, id, of_file = labelled
     features, lost, unread = encoded(console, inputs, encoder, out)
@@ -198,7 +201,7 @@ def by_class(inputs: Inputs, target: str) -> pd.DataFrame:
     """Return the table of a folder of classes: each picture's path, and the folder that it lies in as its label.
 
     Raises:
-        ValueError: if a picture lies in no such folder.
+        ValueError: if a picture lies in no folder of a class.
     """
     for name in inputs.names:
         if "/" not in name:
@@ -208,9 +211,9 @@ def by_class(inputs: Inputs, target: str) -> pd.DataFrame:
 
 
 def encoded(console: Console, inputs: Inputs, encoder: str, out: Path) -> tuple[Features, list[str], list[str]]:
-    """Return the features of pictures by an encoder, and leave them in a file.
+    """Encode pictures, write their features to the file `out`, and return the features.
 
-    Also return the names of pictures that cannot be read, and sentences on all that were left out.
+    Also return the names of pictures that cannot be read, and sentences on all pictures that were left out.
     """
     embed_with_progress(console, loaded_encoder(encoder, inputs.kind), inputs, out)
     features = read_features(out)
@@ -226,19 +229,19 @@ def read_new(
     classes: Collection[str],
     form: NewForm,
 ) -> Source:
-    """Read new rows for a fitted model: a table, with embeddings in it or beside it, features, or pictures.
+    """Read new rows for a fitted model from a table, a table with embeddings, a file of features or a picture folder.
 
     Args:
         console: shows the progress.
-        fitted: the model. Its encoder is loaded only if it is the built-in one, or named by `form`: the name in a file
-            of somebody else may stand for anything.
+        fitted: the model. Pictures are encoded by the built-in encoder or the one that `form` names. The encoder that
+            the model's file names is never loaded: the file may be from somebody else.
         table: the file or folder.
         text: columns whose values stay text.
-        classes: columns of classes.
-        form: of a text file, with the files of features and the encoder.
+        classes: columns of classes or names, in which only an empty cell is missing.
+        form: format of a text file, with the files of features and the encoder.
 
     Raises:
-        ValueError: if they are features of another encoder.
+        ValueError: if the features are of another encoder than the model's.
     """
     width, id = fitted.columns.width, fitted.columns.id
     embeddings, encoder = form.embeddings, form.encoder if isinstance(form, PredictForm) else None
@@ -273,7 +276,7 @@ def _of_features(features: Features, fitted: TableModel) -> Source:
 
 
 def _named(frame: pd.DataFrame, fitted: TableModel, features: Features) -> pd.DataFrame:
-    """Return a table whose column of embeddings has the model's name for it, after checking their encoder."""
+    """Check a table's embeddings against the model, and return the table with their column named as in the model."""
     if fitted.encoder is not None:
         fitted.encoder.require(features.card)
     if features.values.shape[1] != fitted.columns.width:
@@ -295,6 +298,6 @@ def files_of_features(embeddings: str | None) -> list[Path]:
 
 
 def files_of_encoder(encoder: str | None) -> list[Path]:
-    """Return the files of an encoder in a local folder; none of one with another name."""
+    """Return the files of an encoder whose name is that of a local folder; none for any other encoder."""
     names = [] if encoder is None else [encoder, encoder.partition(":")[2]]
     return [path for name in names if name and Path(name).is_dir() for path in Path(name).rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Refuse what shows without a library, before a command imports its own, which takes seconds."""
+"""Find errors in the words of a command before it imports its libraries, which takes seconds."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def no_target() -> ValueError:
 
 
 def check_first(command: str, words: Sequence[str]) -> None:
-    """Raise the error of a command for its files, target or sheet, where it shows without a library.
+    """Raise an error in the files, the target or the sheet of a command, if no library is needed to find the error.
 
     Args:
-        command: its name.
-        words: what was typed after it.
+        command: name of the command.
+        words: the words typed after the name.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: as the command would raise it later.
+        ValueError: if the command would raise the same error later.
     """
     files = [*map(Path, takewhile(lambda word: not word.startswith("-"), words))]
     for name, path in zip(FILES.get(command, ()), files, strict=False):
@@ -77,7 +77,7 @@ def _check_model(path: Path) -> None:
 
 
 def _value(words: Sequence[str], option: str) -> str | None:
-    """Return what was typed for an option; None if it was left out."""
+    """Return the word typed for an option; None if the option was left out."""
     for word, after in zip_longest(words, words[1:]):
         if word == f"--{option}":
             return after

@@ -158,7 +158,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Input:
-    """What the command reads: a table, or a folder of pictures that may have a table of their labels."""
+    """The input of `mgce fit`: a table, or a folder of pictures that may have a table of their labels."""
 
     table: Path
     labels: Labels
@@ -169,7 +169,7 @@ class _Input:
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder of pictures."""
+        """Whether the input is a folder of pictures."""
         return self.table.is_dir() and not is_parts(self.table)
 
     @property
@@ -180,16 +180,16 @@ class _Input:
 
     @property
     def labels_file(self) -> Path:
-        """The table that the labels are in, or the folder whose folders are the labels."""
+        """The file of the table with the labels, or the folder of pictures whose subfolders are the classes."""
         return self.labels.target_file or self.table
 
     def source(self, console: Console, plan: FitPlan, several: SeveralLabels | None, features: Path) -> Source:
-        """Return the table, with the features of pictures or its embeddings.
+        """Read and return the table, with its embeddings or the features of its pictures.
 
         Args:
             console: shows the progress.
             plan: the settings of the fit.
-            several: where several labels a row are, if there are any.
+            several: where the several labels of each row are; None for one label a row.
             features: the file for the features of pictures.
         """
         labels = self.labels
@@ -210,14 +210,14 @@ class _Input:
         decided: tuple[Sequence[Decision], int],
         jobs: int,
     ) -> tuple[TableFit, Labelled | None]:
-        """Return the fit to a table in memory, and the consensus of several labels a row, if there are several.
+        """Return the fit to a table in memory, and the consensus of several labels a row; None for one label a row.
 
         Args:
             console: shows the progress.
             source: the table.
             plan: the settings of the fit.
-            several: where several labels a row are, if there are any.
-            decided: decisions of a person, and how many later ones replaced.
+            several: where the several labels of each row are; None for one label a row.
+            decided: decisions of a person, and the number of decisions that later ones replaced.
             jobs: number of trees that a forest grows at once.
         """
         plan, consensus, labelled = replace(plan, id=source.id), None, None
@@ -233,7 +233,7 @@ class _Input:
 
 
 def _caution(table: Path) -> str:
-    """Return sentences on what the figures of a mended table do not say; "" for another table, by its name."""
+    """Return a caution on the figures of a mended table, known by the name of its file; "" for any other table."""
     if table_name(table).split(".")[-1].lower() != MENDED:
         return ""
     return (

@@ -55,10 +55,10 @@ class Origin(NamedTuple):
 def changed_table(
     origin: Origin, frame: pd.DataFrame, change: Change, out: Path, *, formulas: bool
 ) -> tuple[bytes, list[str]]:
-    """Return a file's content: the table with some rows removed and some labels changed.
+    """Return the content of the file `out`: the table with some rows removed and some labels changed.
 
-    Also return notes. If the format is that of the table's file, only the changed rows and labels differ from that
-    file.
+    Also return notes for the user. In the format of the table's file, text files and mended Excel files keep all else
+    as it is. Unless `formulas` is true, a cleaned text file may get apostrophes in front of formulas.
     """
     table, form, reading = origin
     if reading is not None:
@@ -76,7 +76,7 @@ def changed_table(
 
 
 def _without_formulas(write: Callable[..., bytes], out: Path, *, unless: bool) -> tuple[bytes, list[str]]:
-    """Return a file's content, in which no cell is a formula unless they may be, and a note if cells were changed."""
+    """Return a file's content, without formulas unless `unless` is true, and a note if cells were changed for it."""
     as_they_are = write(formulas=True)
     safe = as_they_are if unless else write(formulas=False)
     what = "cells that begin with =, +, -, @ or a tab got an apostrophe in front, so that no spreadsheet runs them"
@@ -84,7 +84,7 @@ def _without_formulas(write: Callable[..., bytes], out: Path, *, unless: bool) -
 
 
 def _changed_workbook(origin: Origin, frame: pd.DataFrame, change: Change, out: Path) -> tuple[bytes, list[str]]:
-    """Return the Excel file of a table with other labels; rows that were dropped stay without a label."""
+    """Return a table's Excel file with changed labels, and notes; dropped rows stay in the file, without a label."""
     assert origin.reading is not None and origin.reading.sheet is not None
     labels = {**change.labels, **dict.fromkeys(change.rows, "")}
     rows = np.array([*labels], dtype=np.int64)
@@ -116,7 +116,7 @@ def _changed_frame(frame: pd.DataFrame, change: Change) -> pd.DataFrame:
 
 
 def _relabelled(column: pd.Series[Any], labels: Mapping[int, str]) -> pd.Series[Any]:
-    """Return a column with some labels changed; it becomes text if its type has no value that is written like a label.
+    """Return a column with some labels changed; the column becomes text if its type has no value for a new label.
 
     Args:
         column: the labels.
@@ -147,7 +147,7 @@ def _of_one_type(dtype: Any) -> bool:
 
 @dataclass(frozen=True)
 class FitFiles:
-    """Paths of the files that the command writes: model, report and lists in one folder, and changed tables."""
+    """Paths of the files that `mgce fit` writes: model, report and lists in one folder, and changed tables."""
 
     model: Path
     cleaned: Path | None
@@ -173,11 +173,11 @@ class FitFiles:
 
     @property
     def suspect_parts(self) -> Path:
-        """The folder of the parts of the file of suspects, of a table in chunks."""
+        """The folder for the file of suspects in parts, if the table is fitted to in chunks."""
         return self.model.with_suffix(".suspects")
 
     def steps(self, steps: Mapping[str, str], decisions: str) -> dict[str, str]:
-        """Return what to do next: decisions on a table in chunks are for `mgce clean`, since no fit takes them."""
+        """Return what to do next, each with its command; on a table in chunks, only `mgce clean` takes decisions."""
         clean = shlex.join(["mgce", "clean", str(self.suspect_parts), "--checked", decisions])
         mend = "Take the decisions, and say which rows to look up so that few labels are still wrong."
         each = ((mend, clean) if "--checked" in command else (said, command) for said, command in steps.items())
@@ -185,10 +185,10 @@ class FitFiles:
 
     @contextmanager
     def chunks(self, table: Path) -> Iterator[tuple[Path, Path]]:
-        """Yield two empty folders: one for the chunks, removed at the end, and one that becomes that of the suspects.
+        """Yield two empty folders: one for the chunks, removed at the end, and one that becomes `suspect_parts`.
 
         Raises:
-            ValueError: if something else is in the place of the suspects, or that is inside the folder of the table.
+            ValueError: if `suspect_parts` is something else already, or the model lies in the folder of the table.
         """
         check_outside("out", self.model, table)
         place = self.suspect_parts
@@ -293,7 +293,7 @@ class FitFiles:
 
 
 def _on_spellings(labels: pd.Series[Any], out: Path) -> list[str]:
-    """Say how many labels are spelt otherwise than their class is, which only a decision changes."""
+    """Say how many labels without a decision keep a spelling that differs from a class they equal or resemble."""
     others = {**joined(labels), **dict(near_pairs(labels.value_counts().to_dict()))}
     n = int(labels.isin([*others]).sum())
     if not n:

@@ -73,7 +73,7 @@ class Settings:
     ] = "accuracy"
 
     def plan(self, target: str) -> FitPlan:
-        """Return the settings of a fit with this column of labels.
+        """Return the plan of a fit to the labels in the column `target`.
 
         Raises:
             ValueError: if an option is out of range.
@@ -90,7 +90,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Labels:
-    """The options on where the labels and the features of rows are, beside the table."""
+    """The options that name further columns and files with labels or features of the rows."""
 
     label_columns: LabelColumns = None
     annotations: AnnotationFile = None
@@ -110,10 +110,10 @@ class Labels:
         return () if self.checked is None else parse_names(self.checked)
 
     def check(self, is_folder: bool) -> None:
-        """Check that options for a table were left out for a folder, and the other way round.
+        """Check that options for tables were left out for a folder of pictures, and options for folders for a table.
 
         Raises:
-            ValueError: if they were not.
+            ValueError: if such an option was given.
         """
         if is_folder:
             refuse("left out for a folder of pictures", embeddings=self.embeddings)
@@ -133,7 +133,7 @@ class Large:
     )
 
     def n_chunks(self, table: Path, plan: FitPlan, *, several: bool) -> tuple[Parts | None, int]:
-        """Return the table, if it consists of parts, and the number of chunks to divide it into; 1 keeps it whole.
+        """Return the table's parts, or None, and the number of chunks to divide the table into; 1 keeps it whole.
 
         Args:
             table: the file or folder.
@@ -154,16 +154,19 @@ class Large:
     def fitted(
         self, parts: Parts, plan: FitPlan, n: int, folders: tuple[Path, Path], told: OnStep, jobs: int
     ) -> TableFit:
-        """Fit to a table in n chunks; `folders` are for the chunks and for the parts of the file of suspects."""
+        """Fit a model to the table `parts` in `n` chunks.
+
+        The first of `folders` is for the chunks, the second for the file of suspects, which is written in parts.
+        """
         chunks = Chunks.of(folders[0], n, parts, plan)
         with workers(self.scheduler) as each:
             return fit_in_chunks(parts, Work(chunks, plan, 1 if self.scheduler else jobs, folders[1]), each, told)
 
     def check(self, written: Written, labels: Labels) -> None:
-        """Raise an error if the table is divided, but an option needs all rows at once.
+        """Raise an error for an option that needs all rows at once, of a table that is divided into chunks.
 
         Raises:
-            ValueError: if there is one.
+            ValueError: if such an option was given.
         """
         options = {
             "checked": labels.reviewed,

@@ -11,7 +11,7 @@ from mgce.desk.cli.main import exit_code, interrupted_by
 
 
 class Commands(TyperGroup):
-    """A group of commands that imports only the command that is called: of a package, the one that `program` names."""
+    """A group of commands that imports only the command that is called, from the package named by `package`."""
 
     package: ClassVar[str]
     sentences: ClassVar[Mapping[str, str]]
@@ -27,7 +27,7 @@ class Commands(TyperGroup):
         return TyperCommand(cmd_name, help=self.sentences[cmd_name]) if cmd_name in self.sentences else None
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; on Ctrl-C or SIGTERM print one line, and exit with the code for it."""
+        """Run a command; on Ctrl-C or SIGTERM print one line, and exit with the signal's code."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
@@ -36,7 +36,7 @@ class Commands(TyperGroup):
 
     @staticmethod
     def check(command: str, words: Sequence[str]) -> None:
-        """Raise the errors of a command, given what was typed after it, that show before its libraries are imported."""
+        """Raise errors in the words typed after a command's name that can be found before it imports its libraries."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Import the command that the arguments call; return its name, the command, and the arguments that remain."""
@@ -52,7 +52,7 @@ class Commands(TyperGroup):
 
     @classmethod
     def load(cls, name: str) -> Any:
-        """Import a command; group the options in its help under headings, and append an example."""
+        """Import and return a command; in its help, put the options under headings and an example at the end."""
         alone = typer.Typer(add_completion=False, rich_markup_mode="markdown")
         with interrupted_by():
             called = getattr(import_module(f"{cls.package}.{name}"), name)

@@ -1,4 +1,4 @@
-"""What `mgce certify` reads: labelled rows for a model to predict, or rows with their labels and predictions."""
+"""Read the rows of `mgce certify`: labelled rows for a model to predict, or rows with labels and predictions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Given:
 
     @property
     def named(self) -> list[str]:
-        """The columns of parts and groups, which contain names, so they are read as text."""
+        """The columns that `--by` and `--groups` name; their values are names, and are read as text."""
         return [name for name in (self.by, self.groups) if name is not None]
 
     def rows(self, form: NewForm) -> LabelledRows:
@@ -68,11 +68,11 @@ class Given:
 
 
 def predicted_rows(given: Given, form: NewForm) -> LabelledRows:
-    """Read a model and a table; return the labelled rows with the model's predictions, each set of copies once.
+    """Read a model and a table; return the labelled rows with the model's predictions, one row for a set of copies.
 
     Args:
-        given: the files and columns; without `target`, the labels are in the column of the model's.
-        form: of a text file, with the files of features.
+        given: the files and columns; if `target` is None, the labels are in the column that the model learnt.
+        form: format of a text file, and the files of features.
     """
     if given.table is None:
         raise ValueError(expected("table", "a table of labelled rows", "none"))
@@ -108,7 +108,7 @@ def given_predictions(given: Given, form: TextFormat) -> LabelledRows:
     """Read predictions and labels from one table.
 
     Args:
-        given: the file and its columns; without a column of predicted classes, the one that `mgce predict` writes.
+        given: the file and its columns; if `prediction` is None, the columns that `mgce predict` writes are read.
         form: the format of a text file.
     """
     refuse("left out where the first file is a table of predictions", table=given.table)

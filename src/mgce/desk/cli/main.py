@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)  # of Ctrl-C; and of what ends a proce
 
 
 def exit_code(error: KeyboardInterrupt) -> int:
-    """Return the exit code after an interruption: 128 + the number of the signal, which is the error's argument."""
+    """Return the exit code after an interruption: 128 + the signal's number in `error.args`, or else that of Ctrl-C."""
     number: int = (error.args or SIGNALS)[0]
     return 128 + number
 
@@ -38,9 +38,9 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interrupted_by(handler: Callable[[int, FrameType | None], None] = _end) -> Iterator[None]:
-    """Handle Ctrl-C and SIGTERM in this block: by default, print one line, and end the process at once.
+    """Let `handler` handle Ctrl-C and SIGTERM in this block; by default, it prints a line and ends the process.
 
-    While libraries are imported, an exception would not do: they catch it, and go on half imported.
+    An exception would not end an import: some libraries catch every exception, and go on half imported.
     """
     before: dict[int, Any] = {}
     # Of another thread, or where signals are ignored or have another handler, all stays as it is.
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def run(commands: str) -> None:
-    """Run the program `app` of a module; an error in the input prints one sentence, and exits with code 2."""
+    """Run `app` of the module named `commands`; on an error in the input, print one sentence and exit with code 2."""
     for stream in (sys.stdout, sys.stderr):
         # Show characters that the encoding cannot write as \u0434: that of a pipe on Windows lacks most letters.
         if isinstance(stream, io.TextIOWrapper):

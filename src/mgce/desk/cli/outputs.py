@@ -61,7 +61,7 @@ def check_outputs(outputs: Mapping[str, Path | Sequence[Path] | None], read: Ite
 
 
 def _identity(path: Path) -> object:
-    """Return what all paths of a file share, whether it exists or not."""
+    """Return a key that is equal for all paths of one file, whether the file exists or not."""
     try:
         found = path.stat()
     except (OSError, ValueError):  # nothing is there, or no path may look like this
@@ -75,7 +75,7 @@ def check_table(option: str, path: Path, like: Path | None = None) -> None:
     Args:
         option: name of the option, for errors.
         path: the file to write.
-        like: a table whose file is written again with other cells, so that its format will do too.
+        like: the file of a table; `path` may be a changed copy of it, and may then have its format.
 
     Raises:
         ValueError: if the file name ends otherwise, or in .xlsx and the library for Excel files is not installed.

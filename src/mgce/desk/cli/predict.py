@@ -113,7 +113,7 @@ class _Found:
 def _predict_parts(
     console: Terminal, fitted: TableModel, parts: Parts, out: Path, asked: Result, json_file: Path | None
 ) -> None:
-    """Predict the rows of a table in parts, and write a folder with a part for each group of rows, or nothing."""
+    """Predict the rows of a table in parts; write a folder with one part for each batch, or nothing if interrupted."""
     if out.exists():
         raise ValueError(expected("out", "the path of a folder that does not exist yet", str(out)))
     found: list[_Found] = []
@@ -152,13 +152,13 @@ def _say(
 
 
 def _summary(counts: Mapping[str, int], out: Path, what: str, unsure: int) -> str:
-    """Say how many rows were classified as what, and what is in the file.
+    """Say how many rows were predicted to be of each class, and which column of the file to read.
 
     Args:
         counts: numbers of rows by predicted class.
         out: the file.
-        what: the probability that comes first: "q", or "p" of a model without q.
-        unsure: number of rows in which it is below one half for every class.
+        what: the column of probabilities to read: "q", or "p" if the model has no q.
+        unsure: number of rows in which this probability is below one half for every class.
     """
     by_class = ", ".join(f"{label} {count:,}" for label, count in counts.items())
     said = {

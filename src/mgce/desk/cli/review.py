@@ -98,9 +98,9 @@ def review(
 
 
 def _check_drawn(every: Sequence[Suspect], random: int) -> None:
-    """Raise an error if a page would show rows as drawn at random that were not: of a table in chunks, few were drawn.
+    """Raise an error if more rows were asked for than were drawn at random, as may happen for a table in chunks.
 
-    A file of rows to check, none of which is left out, may have further rows.
+    If `random` is at least the number of all rows left to review, the page shows all of them, which is no error.
     """
     left = [one for one in every if not one.is_checked]
     drawn = sum(one.draw_probability > 0 for one in left)
@@ -124,13 +124,13 @@ def _counts(every: Sequence[Suspect], n: int, most: int, random: int) -> str:
 
 
 def _free_page(out: Path | None, name: Path, shown: Sequence[Shown]) -> tuple[Path, Path | None]:
-    """Return where to write a page of these rows, and the newest page of other rows that is kept beside it.
+    """Return where to write a page of the rows `shown`, and the newest page of other rows that is kept, or None.
 
-    A page of the same rows is written anew: the browser finds the decisions again. A page of other rows is kept, since
+    A page of the same rows is overwritten: the browser finds its decisions again. A page of other rows is kept, since
     its decisions may not be saved yet.
 
     Raises:
-        ValueError: if there is a page of other rows where the user wants to have the page.
+        ValueError: if `out` is a page of other rows.
     """
     if out is not None:
         if is_page_of_others(out, shown):

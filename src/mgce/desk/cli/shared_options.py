@@ -16,7 +16,7 @@ from mgce.desk.files.text_tables import TextFormat
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Return the names in a text that are separated by commas, without blanks around them."""
+    """Split a text at its commas, and return the names in it without blanks around them."""
     return tuple(name.strip() for name in text.split(","))
 
 
@@ -49,7 +49,7 @@ Number = Annotated[list[str] | None, "Column of numbers that is left out or reco
 
 
 def columns_of(drop: str | None) -> tuple[str, ...]:
-    """Parse names of columns that are separated by commas."""
+    """Return the columns that the option `--drop` names, separated by commas; none if the option was left out."""
     return () if drop is None else parse_names(drop)
 
 
@@ -63,7 +63,7 @@ NOISE_TYPE = (
 
 
 def parse_rate(text: str) -> float:
-    """Parse a noise rate."""
+    """Return the noise rate that a text states; a percentage is an error, with a question for the share it means."""
     try:
         return float(text)
     except ValueError:
@@ -73,10 +73,14 @@ def parse_rate(text: str) -> float:
 
 
 def refuse(what: str, **given: object) -> None:
-    """Raise an error for the first of some options that has a value; `what` says when they have to be left out.
+    """Raise an error for the first option whose value is not None.
+
+    Args:
+        what: how these options should be, for the message "Expected OPTION to be ...", such as "left out".
+        **given: the values by option.
 
     Raises:
-        ValueError: if there is one.
+        ValueError: if an option has a value.
     """
     for option, value in given.items():
         if value is not None:
@@ -104,10 +108,10 @@ Result = TypeVar("Result")
 
 
 def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a command with a parameter for each field of the dataclasses that are its parameters' types.
+    """Return a command in which a parameter for each field replaces a parameter whose type is a dataclass.
 
-    Typer makes an option of each. A text beside its type is the help of the option. All parameters are given by
-    keyword.
+    Typer makes an option of each parameter. A text beside the type of a parameter is the help of its option. All
+    parameters are given by keyword.
 
     Example:
         >>> from dataclasses import dataclass
@@ -166,7 +170,7 @@ def typed(options: Any) -> list[str]:
 
 
 def _parameter(name: str, default: Any, annotation: Any) -> inspect.Parameter:
-    """Return a parameter by keyword. An option of true or false has no opposite."""
+    """Return a keyword-only parameter. The option of a bool is a flag, without an opposite flag `--no-NAME`."""
     if get_origin(annotation) is Annotated and isinstance(help := annotation.__metadata__[0], str):
         flag = [f"--{name.replace('_', '-')}"] if annotation.__origin__ is bool else []
         annotation = Annotated[annotation.__origin__, typer.Option(*flag, help=help)]

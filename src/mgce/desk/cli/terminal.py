@@ -41,11 +41,11 @@ class Terminal(Console):
         self.width = before
 
     def print_steps(self, commands: Sequence[str], what: str = "") -> None:
-        """Print the commands to type next, if there are any, each of which is copied in one piece.
+        """Print the commands to type next, each in a line that is not wrapped; print nothing if there are none.
 
         Args:
             commands: the commands.
-            what: what to know of the files that they name, in brackets.
+            what: a remark on the files that the commands name, in brackets.
         """
         for line in [f"Do this next{what}:", *(f"  {command}" for command in commands)] if commands else []:
             self.print(line, soft_wrap=True)
@@ -58,7 +58,7 @@ class Terminal(Console):
 
 @contextmanager
 def nothing_written_if_interrupted(console: Console) -> Iterator[None]:
-    """On Ctrl-C or SIGTERM in this block, print that nothing was written, and exit with the code for it."""
+    """Catch Ctrl-C and SIGTERM in this block: print that nothing was written, and exit with the signal's code."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -73,8 +73,9 @@ OnStep = Callable[[str, int, int | None], None]
 def steps_shown(console: Console, first: str) -> Iterator[OnStep]:
     """Show a progress bar in this block, and yield the function that moves it.
 
-    The function takes the description of a step, how much of it is done, and how much there is to do; None if that is
-    not known. Where no terminal shows the bar, a line a minute says on standard error what is done.
+    The function takes the description of a step, the amount done, and the total amount, or None if the total is
+    unknown. If no terminal can show the bar, standard error gets a line with the description and the amounts each
+    minute.
 
     Args:
         console: where a command prints. If only its output goes to a file, the bar is shown on standard error.
@@ -106,5 +107,5 @@ def steps_shown(console: Console, first: str) -> Iterator[OnStep]:
 
 
 def on_a_terminal(console: Console) -> Console:
-    """Return the console to show progress on: that of standard error, if only standard output goes to a file."""
+    """Return the console to show progress on: `console` if it is a terminal, and otherwise standard error."""
     return console if console.is_terminal else Terminal(stderr=True, quiet=console.quiet)
