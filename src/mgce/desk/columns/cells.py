@@ -64,9 +64,9 @@ def days_of_text(text: pd.Series[Any], forms: Collection[str] = tuple(FORMS)) ->
 
 
 def order_of(text: pd.Series[Any]) -> str | None:
-    """Return whether dates with the year last begin with the day or the month; None if the column does not show it.
+    """Return the order of day and month in dates that end with the year; None if the cells do not show the order.
 
-    A number above 12 is a day. Points stand in dates that begin with the day.
+    A number above 12 is a day. A date with points, such as 1.2.2024, begins with the day.
 
     Example:
         >>> [order_of(pd.Series(cells)) for cells in (["1.2.2024"], ["1/2/2024", "1/13/2024"], ["1/2/2024"])]
@@ -92,7 +92,10 @@ def days_of_dates(dates: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _days_of_parts(parts: pd.DataFrame, form: str, name: str) -> NDArray[np.float64]:
-    """Return days since 1970 for cells split by a regular expression into parts: year, month, day and time."""
+    """Return days since 1970 for cells split by a regular expression into parts: year, month, day and time.
+
+    `form` is a key of `FORMS`, and `name` the format for pandas. A date that does not exist becomes NaN.
+    """
     n_groups = parts.shape[1] - (0 if form == MONTH else N_TIME)
     year = parts[0].astype(int)
     repetitions = (year - 1800) // 400
@@ -145,7 +148,8 @@ def numbers_of_text(text: pd.Series[Any], form: str) -> pd.Series[Any]:
 
     Args:
         text: cells of text; some may be missing.
-        form: one of `NUMBER_FORMATS`. Numbers in the format `PLAIN` are read with every form.
+        form: one of `NUMBER_FORMATS`. Numbers in the format `PLAIN` are read with every form, but 1.234 may be 1234
+            with `DECIMAL_COMMA`.
     """
     numbers: pd.Series[Any] = pd.to_numeric(text, errors="coerce").astype(float)
     with_comma = _like(text, WITH_COMMA)

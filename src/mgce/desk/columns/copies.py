@@ -20,19 +20,19 @@ FEW_VALUES = 10  # a column with fewer distinct numbers is not split into interv
 
 @dataclass(frozen=True)
 class Chance:
-    """What equal rows are put down to chance.
+    """The limits up to which equal rows are put down to chance: see :func:`copies`.
 
     The values were chosen by simulation. In 4,000 tables of independent draws, no row was taken for a copy (20 kinds:
     categories, dependent and recoded ones, one-hot columns, rounded numbers, counts, zeros). In all 3,400 tables with
     copies (17 kinds), the copies were found.
 
     Attributes:
-        dependence: up to this many times the equal rows of independent columns still count as chance.
-        border: per equal row with similar rows in two columns, how many without them still count as chance.
+        dependence: equal rows count as chance up to this many times their number in independent columns.
+        border: so many equal rows without similar rows count as chance for each equal row with similar rows.
         alpha: probability that rows that are equal by chance pass for copies.
         parts: most parts into which the features are grouped. Neighbouring columns share a part, because recoded and
             one-hot columns usually stand side by side. Each part costs two sorts of the rows.
-        intervals: of a column of numbers; the place inside the interval is a second column.
+        intervals: number of intervals of a column of numbers; the place inside the interval is a second column.
         decimals: most decimals of the grid on which a column's numbers may lie.
     """
 
@@ -52,9 +52,9 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
 
     Copies are rows that are equal in all features and the label more often than chance explains. Two rules decide:
 
-    1. Equal rows are ordinary draws if, in two columns or more, another row differs from them in that column alone, or
-       in that column and the label. Rows of a few categories have such similar rows, rows of continuous numbers have
-       not.
+    1. Equal rows are ordinary draws if they have similar rows in two columns or more. A similar row in a column differs
+       in that column alone, or in that column and the label. Rows of few categories have similar rows, rows of
+       continuous numbers have none.
     2. All other equal rows are copies if there are too many of them. Their number, less one for each set of equal rows,
        is compared with the number that a Poisson variable exceeds with probability `alpha`. The mean of this variable
        has two terms: `dependence` times the number of equal pairs that chance makes,
@@ -72,7 +72,7 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
     number is in, and where in it. So a single column of rounded numbers has similar rows too. A table whose only
     feature is a category has no copies, and neither has a table of fewer than ten different rows.
 
-    The numbers are those of :class:`Chance`.
+    The values of `alpha`, `dependence` and `border` are those of :class:`Chance`.
 
     The method assumes that, for rows without similar rows in two columns, columns agree at most `dependence` times as
     often as independent columns. Rows that repeat because they describe one thing, such as a product with its weight,
@@ -141,7 +141,10 @@ def _numbers_as_float(column: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _copied(parts: list[IntArray], label: IntArray, size: IntArray) -> NDArray[np.bool_]:
-    """Return for each different row whether it has copies, from its parts and label and how often it occurs."""
+    """Return for each different row whether it has copies.
+
+    `parts` and `label` code the values of the different rows, and `size` is how often each of them occurs.
+    """
     if len(parts) < 2:  # one category, of which all rows are equal
         return np.zeros(len(size), bool)
     label_key, keys = _mixed(label, len(parts)), [_mixed(part, place) for place, part in enumerate(parts)]
@@ -218,7 +221,7 @@ def _without_recodes(columns: list[Coded]) -> list[Coded]:
 def _density(column: pd.Series[Any]) -> float:
     """Return the share of points on a column's grid that occur as values.
 
-    Return 0 if the values are on no grid, and 2 if they are not numbers or few.
+    Return 0 if the values are on no grid, and 2 if they are no numbers or have few different values.
     """
     if isinstance(column.iloc[0], Vector):
         return 0.0
@@ -249,7 +252,7 @@ def _one_hot_together(columns: list[Coded]) -> list[Coded]:
 
 
 def _on_grid(column: pd.Series[Any]) -> IntArray | None:
-    """Convert numbers to multiples of a power of ten, counted from 1; None if there is no such grid, or few numbers.
+    """Convert numbers to steps on a grid of a power of ten, counted from 1; None for no grid or few different numbers.
 
     A missing value becomes 0.
     """

@@ -22,19 +22,19 @@ TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|wee
 
 @dataclass(frozen=True)
 class Signs:
-    """From where on rows look dependent.
+    """The limits beyond which rows look dependent: see :func:`dependence`.
 
     Attributes:
         rows: in fewer rows, all signs occur by chance.
         steps: numbers are nearly equal if they agree after rounding to one of so many steps of a standard deviation.
         nearly_equal: least share of nearly equal rows that is worth a note.
         in_order: least rank correlation of a column with the row number for the table to count as sorted by it.
-        multiplied: standard deviations, about, by which a number of different rows exceeds what draws allow. It is at
-            most 2.0 in 600 tables of independent draws, of 20 kinds, and 6 or more where 80 answers to three questions
-            are each repeated.
-        alike: rows are alike if they differ at most half as much as random ones: half the mean squared difference of
+        multiplied: standard deviations, about, by which the number of different rows that occur j times exceeds what
+            independent draws allow. The excess is at most 2.0 in 600 tables of independent draws, of 20 kinds, and 6
+            or more where 80 answers to three questions are each repeated.
+        alike: rows are alike if they differ at most half as much as random rows: half the mean squared difference of
             numbers, half the share of different categories. Independent rows come near 1.
-        columns: in wider tables no column is looked at as groups, since each is compared with all others.
+        columns: in tables of more columns, no column is tested for groups, since each is compared with all others.
     """
 
     rows: int = 50
@@ -60,7 +60,7 @@ class Dependence:
 def dependence(
     selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series[Any], n_copies: int, in_use: bool
 ) -> list[Dependence]:
-    """Search a table for nearly equal rows, rows that are sorted in time, and columns that look like groups.
+    """Return signs in a table that its rows depend on one another: four kinds are looked for.
 
     - Rows are nearly equal if :func:`~mgce.desk.columns.copies.copies` considers them copies after numbers are rounded
       to a twentieth of their standard deviation. Dates, and columns that may name the rows, such as a counter or a
@@ -68,21 +68,21 @@ def dependence(
     - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
       rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      0.95 with the row number. Without such a column, rows are sorted in time if neighbouring rows with the same
-      label are alike in half of the columns of numbers. This test needs two or more such columns.
+      0.95 with the row number. If no column of dates or numbers has such a correlation, rows are sorted in time if
+      neighbouring rows with the same label are alike in half of these columns. This test needs two such columns.
     - A column of categories or whole numbers looks like groups if two conditions hold. First, it has more different
       values than the square root of the number of rows, each in two rows or more on average. Second, rows with the same
       value are alike in half of the other columns; two or more are needed. Tables of more than 50 columns are not
       searched for groups.
 
-    The numbers are those of :class:`Signs`.
+    The limits 0.95 and 50, and the meaning of "alike", are those of :class:`Signs`.
 
     Args:
         selected: features, as :meth:`~mgce.desk.columns.kinds.Columns.select` returns them, in the order of the file.
         kinds: from the name of each feature to its kind.
         labels: the label of each row.
         n_copies: number of rows that are copies of others.
-        in_use: whether rows are already held out by groups or by time; then only nearly equal rows are looked for.
+        in_use: whether rows are already held out by groups or by time; then neither time nor groups are looked for.
     """
     if len(selected) < SIGNS.rows:
         return []
@@ -117,7 +117,7 @@ def _nearly_equal(
 
 
 def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -> Iterator[Dependence]:
-    r"""Look for tables of few categories in which all rows were repeated equally often; `copies` may miss these.
+    r"""Yield a sign if the rows of a class seem to be repeated equally often; `copies` may miss rows of few categories.
 
     Let :math:`N_j` different rows occur j times. For independent draws, :math:`j!\, E N_j` are moments of a measure,
     so that :math:`(E N_j)^2 \le \frac{j+1}{j} E N_{j-1} E N_{j+1}`, whatever the distribution. Where each row was
@@ -147,7 +147,7 @@ def _multiplied(selected: pd.DataFrame, labels: pd.Series[Any], n_copies: int) -
 
 
 def _names_rows(column: pd.Series[Any], kind: str) -> bool:
-    """Return whether a column may differ between copies: dates, or names or whole numbers nearly all different."""
+    """Return whether copies may differ in a column: of dates, or of nearly all different texts or whole numbers."""
     if kind == DATE:
         return True
     return bool(column.nunique() > UNIQUE * len(column) and (kind in AS_WRITTEN or (column.dropna() % 1 == 0).all()))
@@ -185,7 +185,7 @@ def _in_time(selected: pd.DataFrame, kinds: Mapping[str, str], labels: pd.Series
 
 
 def _order(column: pd.Series[Any]) -> float:
-    """Return the absolute rank correlation of a column with the number of the row."""
+    """Return the absolute rank correlation of a column with the row number; 0 for a column of few different values."""
     ranks = column.rank()
     if ranks.nunique() < SIGNS.rows // 5:
         return 0.0
@@ -193,7 +193,10 @@ def _order(column: pd.Series[Any]) -> float:
 
 
 def _differ(values: FloatArray, target: NDArray[np.int64], pairs: NDArray[np.int64]) -> float:
-    """Return the mean squared difference of neighbouring rows with equal labels, divided by that of random pairs."""
+    """Return the mean squared difference of neighbours with equal labels, divided by that of random rows of one label.
+
+    `pairs` holds the numbers of the rows whose next row has the same label in `target`.
+    """
     present = ~np.isnan(values)
     counts = np.bincount(target, present)
     means = np.bincount(target, np.where(present, values, 0)) / np.maximum(counts, 1)
@@ -228,7 +231,7 @@ def _groups(selected: pd.DataFrame, kinds: Mapping[str, str]) -> Iterator[Depend
 
 
 def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) -> float:
-    """Return how much rows of one group differ, divided by how much random rows differ."""
+    """Return how much rows of one group differ, divided by how much random rows differ: see `Signs.alike`."""
     if kind in AS_WRITTEN:
         code = numbered(column)
         within = numbered(group * (int(code.max()) + 1) + code)
@@ -245,5 +248,5 @@ def _differ_within(column: pd.Series[Any], kind: str, group: NDArray[np.int64]) 
 
 
 def _pairs(sizes: NDArray[np.int64]) -> float:
-    """Return the number of pairs of elements that are in the same set, for sets of these sizes."""
+    """Return the number of pairs of elements that lie in the same set, given the sizes of all sets."""
     return float((sizes * (sizes - 1.0)).sum() / 2)

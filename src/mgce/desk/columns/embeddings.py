@@ -39,18 +39,18 @@ def read_all(paths: Sequence[Path]) -> Features:
 
 
 def beside(frame: pd.DataFrame, features: Features, id: str | None) -> tuple[pd.DataFrame, str | None, list[str]]:
-    """Return a table with its embeddings, matched by name where there are names.
+    """Return a table with its embeddings, which are matched by name if the features have names.
 
     Args:
         frame: the table, with rows numbered from 0.
-        features: of its rows; more than it has rows, if they are matched by name.
-        id: the column of the names; None to look for one whose values are names of features.
+        features: the features of its rows; if matched by name, there may be more features than rows.
+        id: the column of the names; None to look for a column whose values are names of features.
 
     Returns:
-        The table; the column of the names, if they were matched by one; and notes for the user.
+        The table; the column by which names were matched, or None; and notes for the user.
 
     Raises:
-        ValueError: if a row has no features, or they cannot be told apart.
+        ValueError: if a row has no features, or if several features have one name.
     """
     if COLUMN in frame.columns:
         raise ValueError(expected("table", f"a table without a column {COLUMN!r}, beside a file of embeddings", "one"))
@@ -88,10 +88,10 @@ def column_of_names(frame: pd.DataFrame, names: Any) -> str | None:
 
 
 def _places(column: pd.Series[Any], names: Any) -> Any:
-    """Return the place of each row's features.
+    """Return for each row, named by `column`, the index of its features, named by `names`.
 
     Raises:
-        ValueError: if a name belongs to several features, or to none.
+        ValueError: if two features have one name, or if no features have the name of a row.
     """
     index = pd.Index(names)
     if not index.is_unique:

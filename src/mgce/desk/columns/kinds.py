@@ -145,8 +145,8 @@ class Columns:
         values, and values that do not fit the column's kind, become NaN.
 
         Raises:
-            ValueError: if a column is missing, a column of numbers holds an infinite number, or no value in a column of
-                numbers or dates is one, in several rows.
+            ValueError: if a column is missing, if a column of numbers holds an infinite number, or if none of the
+                values in a column of numbers or dates can be read, unless there is only one.
         """
         _require(frame, self.kinds)
         if self.width:
@@ -186,8 +186,8 @@ def names_of_rows(frame: pd.DataFrame, features: Collection[str], told: Collecti
 
     Args:
         frame: the table.
-        features: the columns to learn from; one at least is left.
-        told: those whose kind was stated.
+        features: the columns to learn from; if nothing can be learnt from any of them, none is returned.
+        told: the columns whose kind the user stated, which are never returned.
     """
     found = [
         name
@@ -200,7 +200,7 @@ def names_of_rows(frame: pd.DataFrame, features: Collection[str], told: Collecti
 
 
 def _is_running(numbers: pd.Series[Any]) -> bool:
-    """Return whether whole numbers, in the order of their size, have one distance; real measurements have gaps."""
+    """Return whether numbers are whole and, sorted by size, equally far apart; real measurements have gaps."""
     steps = np.diff(np.sort(numbers.to_numpy(dtype=float, na_value=np.nan)))
     return bool(steps[0] >= 1 and (steps == steps[0]).all() and (numbers % 1 == 0).all())
 
@@ -215,7 +215,7 @@ def _is_name(column: pd.Series[Any]) -> bool:
 
 
 def spelt_as(cells: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
-    """Return texts in which 7.0 is spelt 7, or 7 is spelt 7.0, where only the other one is known.
+    """Return texts in which 7.0 becomes 7, or 7 becomes 7.0, if only the new spelling is in `known`.
 
     Pandas makes floats of whole numbers in a column with missing values, and files keep what it made.
 
@@ -237,7 +237,7 @@ def _is_embedding(column: pd.Series[Any]) -> bool:
 
 
 def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | None) -> Columns:
-    """Sort the columns of a table with embeddings by their use; two columns of embeddings are an error."""
+    """Return the `Columns` of a table whose only feature is its column of embeddings; two such columns are an error."""
     if len(names) > 1:
         what = "a table with one column of embeddings; see --drop"
         raise ValueError(expected("table", what, f"{len(names)}: {', '.join(names)}"))
@@ -246,7 +246,7 @@ def _of_embedding(frame: pd.DataFrame, names: list[str], target: str, id: str | 
 
 
 def _checked_vectors(frame: pd.DataFrame, width: int) -> pd.DataFrame:
-    """Return a column of embeddings, after checking that every row has one of this width, of finite numbers."""
+    """Return a column of embeddings, after checking that every row has an embedding of `width` finite numbers."""
     (name,) = frame.columns
     for row, cell in enumerate(frame[name]):
         if not isinstance(cell, Vector) or cell.width != width:
@@ -315,7 +315,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
-    """Infer from its values the kind of a column and the format in which it is written; None for the plain format."""
+    """Infer from its values the kind of a column and their format, one of `FORMATS`; None for text and categories."""
     allowed = MAX_MISFITS * column.notna().sum()
 
     def fits(kind: str, form: str) -> bool:
@@ -360,7 +360,7 @@ def _is_number(column: pd.Series[Any]) -> bool:
 
 
 def _read(column: pd.Series[Any], kind: str, *forms: str) -> pd.Series[Any]:
-    """Convert a column to numbers, or dates to days since 1970.
+    """Convert a column of numbers to float64, or a column of dates to days since 1970.
 
     Args:
         column: values of any type.
@@ -383,7 +383,7 @@ def _read(column: pd.Series[Any], kind: str, *forms: str) -> pd.Series[Any]:
 
 
 def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
-    """Read numbers of eight digits as dates, such as 20240531."""
+    """Convert numbers of eight digits, such as 20240531, as dates to days since 1970; other numbers become NaN."""
     eight = np.flatnonzero(numbers.between(10**7, 10**8, inclusive="left") & (numbers % 1 == 0))
     days = np.full(len(numbers), np.nan)
     days[eight] = days_of_text(numbers.iloc[eight].astype(int).astype(str), [DIGITS])
@@ -393,10 +393,11 @@ def _dates_of_digits(numbers: pd.Series[Any]) -> pd.Series[Any]:
 def _numbers(column: pd.Series[Any], kind: str, form: str) -> pd.Series[Any]:
     """Read a column that was inferred to be of numbers or dates when the model was fitted.
 
-    Dates are read in every format. Whether the day or the month comes first, the column shows, or the training rows.
+    Dates are read in every format. If the column does not show whether the day or the month comes first, `form`
+    decides, the format of the training rows.
 
     Raises:
-        ValueError: if the column has an infinite number, or no value that is a number or a date, in several rows.
+        ValueError: if the column holds an infinite number, or several values of which none can be read.
     """
     # A table with the training rows' numbers may have been saved where commas are decimal.
     forms = [DECIMAL_COMMA if form == PLAIN and _number_format(column) == DECIMAL_COMMA else form]

@@ -43,7 +43,7 @@ def notes_on(
         selected: its features, as :meth:`Columns.select` returns them.
         labels: the target as text.
         columns: the columns of the table and their kinds.
-        told: columns whose kind was stated: nothing is asked about it.
+        told: columns whose kind the user stated; no note asks whether this kind is right.
     """
     return [
         *_on_formats(frame, selected, columns),
@@ -108,7 +108,7 @@ def _on_marks(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> 
 
 
 def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -> Iterator[str]:
-    """Report how columns were read whose cells could mean something else, and those that could not be read."""
+    """Report columns whose cells could be read otherwise, and columns of categories that look like numbers or dates."""
     thousands = [name for name, form in columns.formats.items() if form == THOUSANDS]
     for name, kind in columns.kinds.items():
         text, values, form = frame[name].astype(object).map(str), selected[name], columns.formats.get(name)
@@ -129,8 +129,8 @@ def _on_formats(frame: pd.DataFrame, selected: pd.DataFrame, columns: Columns) -
 def _on_points(values: pd.Series[Any]) -> Iterator[str]:
     """Report a column of decimal numbers whose decimal points look like thousands separators.
 
-    Such a column has nearly always three decimals, the last not zero, and only numbers below 1000. True decimals rarely
-    have.
+    In such a column, most numbers that are not whole have exactly three decimals, and all numbers are below 1000. Few
+    columns of true decimals look like this.
     """
     numbers = np.unique(values.dropna())
     whole, others = numbers[numbers % 1 == 0], numbers[numbers % 1 != 0]
@@ -146,7 +146,7 @@ def _on_points(values: pd.Series[Any]) -> Iterator[str]:
 
 
 def _on_values(values: pd.Series[Any], columns: Columns, is_told: bool) -> Iterator[str]:
-    """Report a column that is constant, or, if its kind was not stated, that may be of another or name the rows."""
+    """Report a column that is constant or, if the user did not state its kind, may be of another kind or name rows."""
     n, n_values, kind = len(values), values.nunique(), columns.kinds[str(values.name)]
     if n < MANY_ROWS:
         return
@@ -171,12 +171,12 @@ def _on_values(values: pd.Series[Any], columns: Columns, is_told: bool) -> Itera
 
 
 def if_names(column: object) -> str:
-    """Say what to do with a column that may name the rows, and when."""
+    """Return the advice to pass --id before the review if `column` names the rows."""
     return f"If it names the rows, pass --id '{column}' before you review, since it changes the keys of decisions."
 
 
 def _on_categories(values: pd.Series[Any], n_values: int) -> Iterator[str]:
-    """Report a column of categories with several spellings of one, or that looks like names of the rows."""
+    """Report a column of categories if one has several spellings, or if the column looks like names of the rows."""
     yield from _on_spellings(values)
     if n_values > UNIQUE * len(values) and unread(values, []) is None:
         yield (
@@ -192,7 +192,7 @@ def _on_spellings(values: pd.Series[Any]) -> Iterator[str]:
 
 
 def _on_copy(values: pd.Series[Any], labels: pd.Series[Any]) -> Iterator[str]:
-    """Report a column whose values correspond to the labels one to one: each has one label, and each label one."""
+    """Report a column whose values correspond to the labels one to one: each value has one label, and vice versa."""
     n = labels.nunique()
     if len(labels) >= MANY_ROWS and values.nunique() == n == len(set(zip(values, labels, strict=True))):
         what = f"If it is a copy of `{labels.name}`, leave it out."

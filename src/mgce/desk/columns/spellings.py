@@ -24,7 +24,7 @@ BETWEEN_LETTERS = re.compile(
 
 
 def spelling(label: str) -> str:
-    """Return a form that is equal for all spellings of one class.
+    """Return a normal form of a label, which is equal for all spellings of one class.
 
     Example:
         >>> {spelling(label) for label in ("Approved", "approved ", "APPROVED.", "\uff21pproved")}
@@ -38,7 +38,7 @@ def spelling(label: str) -> str:
 
 
 def joined(labels: pd.Series[Any]) -> dict[str, str]:
-    """Return a new spelling for labels that need one: the most frequent of its spellings, without outer blanks.
+    """Return for each other spelling of a class its main spelling: the most frequent one, without outer blanks.
 
     Example:
         >>> import pandas as pd
@@ -55,7 +55,7 @@ def joined(labels: pd.Series[Any]) -> dict[str, str]:
 
 
 def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
-    """Return labels spelt as known ones that differ in the spelling alone."""
+    """Return labels in which an unknown label becomes the one known label that differs from it in spelling alone."""
     alike = _by(spelling, {*known})
     new = {label: alike.get(spelling(label), []) for label in {*labels.dropna().unique()}.difference(known)}
     changed = {label: found[0] for label, found in new.items() if len(found) == 1}
@@ -63,7 +63,7 @@ def respelt(labels: pd.Series[Any], known: Collection[str]) -> pd.Series[Any]:
 
 
 def on_joined(changed: Mapping[str, str], noun: str = "class") -> list[str]:
-    """Say, if spellings were joined, which ones in one sentence."""
+    """Return one sentence on the spellings that were joined, given the new spelling of each; none if there are none."""
     if not changed:
         return []
     of: dict[str, list[str]] = {}
@@ -81,12 +81,12 @@ def near(
     listed: Collection[Any] = (),
     noun: str = "class",
 ) -> Iterator[str]:
-    """Yield a question for each rare class that is spelt nearly as a frequent one, unless all its rows are decided.
+    """Yield a question for each rare class spelt nearly like a frequent one, unless a person decided all its rows.
 
     Args:
         counts: the number of rows of each class.
-        decided: of these, the number that a person has decided on.
-        listed: the classes whose rows a review shows; those of one row are not learnt from, and not shown.
+        decided: the number of rows of each class that a person has decided on.
+        listed: the classes whose rows a review shows; classes of one row are not learnt from, and so not shown.
         noun: what to call a class.
     """
     for label, other in near_pairs(counts):
@@ -103,12 +103,12 @@ def near(
 
 @dataclass(frozen=True)
 class Misspelt:
-    """From where on a class may be a typing error of another one.
+    """The limits within which the name of a rare class may be a typing error for that of a frequent class.
 
     Attributes:
-        share: it has at most this share of the rows of the other: a class as large as others is hardly a typing error.
-        letters: it has at least so many: shorter words, such as cat and car, differ in one letter.
-        similarity: by `difflib`, of two words that differ in a letter or two of ten.
+        share: most rows of the rare class, as a share of the rows of the frequent class.
+        letters: fewest letters of both names: shorter words, such as cat and car, may differ in one letter.
+        similarity: least similarity of the names by `difflib`, which lets a letter or two of ten differ.
     """
 
     share: float = 0.1
@@ -120,7 +120,7 @@ MISSPELT = Misspelt()
 
 
 def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
-    """Yield pairs: a rare class, and the frequent class that is spelt nearly like it.
+    """Yield pairs of a rare class and the frequent class that is spelt nearly like the rare one.
 
     Args:
         counts: the number of rows of each class.
@@ -136,7 +136,7 @@ def near_pairs(counts: Mapping[Any, int]) -> Iterator[tuple[Any, Any]]:
 
 
 def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
-    """Yield questions: on classes or categories with several spellings, and on rare ones spelt nearly like others."""
+    """Yield a question for each set of classes or categories that are one number or differ in spelling alone."""
     same = _by(lambda label: _number(label) or spelling(label), {*values.dropna().tolist()})
     for labels in same.values():
         if len(labels) > 1:
@@ -145,7 +145,7 @@ def alike(values: pd.Series[Any], noun: str) -> Iterator[str]:
 
 
 def _by(key: Callable[[str], Any], labels: Iterable[str]) -> dict[Any, list[str]]:
-    """Return different labels, sorted, by their key."""
+    """Return lists of labels with the same key, sorted, by this key."""
     found = defaultdict(list)
     for label in sorted(labels):
         found[key(label)].append(label)
@@ -153,7 +153,7 @@ def _by(key: Callable[[str], Any], labels: Iterable[str]) -> dict[Any, list[str]
 
 
 def _number(label: str) -> tuple[float] | None:
-    """Return a label as a number; None if it is not written as one."""
+    """Return the number that a label states, in a tuple, since a bare 0 is false; None if the label is no number."""
     whole = re.fullmatch(r"\s*[-+]?\d{1,15}(?:\.\d*)?\s*", label)
     return (float(label),) if whole else None
 
@@ -163,5 +163,5 @@ def _digits(label: str) -> str:
 
 
 def _shown(label: str) -> str:
-    """Return a label in quotes; a character that does not show is shown by its number."""
+    """Return a label in quotes; if it has characters that cannot be seen, those outside ASCII are escaped too."""
     return repr(label) if label.isprintable() else ascii(label)

@@ -85,7 +85,7 @@ def unread(values: pd.Series[Any], thousands: list[str]) -> str | None:
 
 
 def _beside_marks(cells: pd.Series[Any], different: pd.Series[Any]) -> str | None:
-    """Report a column of numbers or dates that was read as categories, because too many cells mark missing values."""
+    """Report a column of numbers or dates read as categories, because too many cells are marks of missing values."""
     for kind, read in (("numbers", numbers_of_text(different, THOUSANDS)), ("dates", days_of_text(different))):
         marks = different[read.isna()]
         holds_codes = different.str.fullmatch(r"\s*0\d+\s*").any()
@@ -104,7 +104,7 @@ def are_marks(words: pd.Series[Any], values: pd.Series[Any]) -> bool:
 
     Args:
         words: the cells that are neither number nor date.
-        values: the column as numbers, with NaN for them.
+        values: the column as numbers, with NaN for these cells.
     """
     n = words.nunique()
     return bool(n <= MAX_MARKS and len(words) <= values.notna().sum() and values.nunique() >= MIN_NUMBERS * n)
@@ -140,11 +140,11 @@ LOOKED_AT = 2_000  # different values that are looked at, evenly spaced in their
 
 
 def is_text(values: pd.Series[Any]) -> bool:
-    """Return whether a column without numbers and dates is text, whose features are its words, or categories.
+    """Return whether a column without numbers and dates is text, whose features are its words, and not categories.
 
     Three conditions must hold. Most values are different, or there are more different values than categories that get a
     column of their own. Half of the values have two words or more. Words occur again in other values, unlike in
-    identifiers.
+    identifiers. A column of fewer than `MANY_ROWS` different values, or one that `unread` reports, is no text.
 
     Args:
         values: the column as text; some may be missing.
@@ -163,7 +163,7 @@ def is_text(values: pd.Series[Any]) -> bool:
 
 
 def words_on_average(values: pd.Series[Any]) -> float:
-    """Return the mean number of words of the values that are not missing; 0 if there are none."""
+    """Return the mean number of words of the first `LOOKED_AT` different values that are present; 0 for no value."""
     counts = [_words(cell) for cell in values.dropna().unique()[:LOOKED_AT]]
     return float(np.mean(counts)) if counts else 0.0
 
