@@ -1,4 +1,4 @@
-"""Encode pictures or texts: what is to be encoded, what an encoder is, and blocks that survive a stop."""
+"""Encode pictures or texts into a file of features, in blocks that are kept if the program is stopped."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Encoder:
     """A pretrained network that is not trained further.
 
     Attributes:
-        card: names it, its weights and its preprocessing.
-        prepare: from a PIL image to a tensor, or from a text to what `embed` takes.
-        embed: from a list of those to the features, a tensor or an array of shape (n, width).
+        card: describes the network: its name, its weights and its preprocessing.
+        prepare: from a PIL image to a tensor, or from a text to an input of `embed`.
+        embed: from a list of n prepared inputs to their features, a tensor or an array of shape (n, width).
     """
 
     card: Card
@@ -83,7 +83,7 @@ class Encoder:
 
 
 def of_module(name: str, kind: str, model: torch.nn.Module, preprocessing: str, prepare: Any, embed: Any) -> Encoder:
-    """Set a network to evaluation, and return its encoder; embedding one made-up input gives the width."""
+    """Set a network to evaluation, and return its encoder, whose width is found by embedding a made-up input."""
     model.eval().requires_grad_(False)
     with torch.inference_mode():
         width = int(torch.as_tensor(embed([prepare(_example(kind))])).shape[1])
@@ -91,7 +91,7 @@ def of_module(name: str, kind: str, model: torch.nn.Module, preprocessing: str, 
 
 
 def _example(kind: str) -> Any:
-    """Return a small picture, or a text."""
+    """Return a made-up input of a kind: a small picture, or a text."""
     if kind != PICTURES:
         return "a text"
     try:
@@ -106,7 +106,7 @@ SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".webp")  # of the formats 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The n pictures or texts to encode, with the name of each row of features."""
+    """The n pictures or texts to encode, each with the name that its row of features gets."""
 
     kind: str  # one of `mgce.features.feature_files.KINDS`
     items: tuple[Item, ...]
@@ -118,12 +118,12 @@ class Inputs:
 
     @classmethod
     def of_folder(cls, folder: Path) -> Inputs:
-        """Return the pictures in a folder and the folders below, by their path from there; hidden files are left out.
+        """Return the pictures in a folder and the folders below, named by their path from it; leave out hidden files.
 
         Files whose name is no UTF-8 are left out too, since no file of features, table or page could name them.
 
         Raises:
-            ValueError: if there is none.
+            ValueError: if there is no picture.
         """
         every = {path.relative_to(folder).as_posix(): path for path in pictures_in(folder)}
         files = {name: path for name, path in every.items() if _is_text(name)}
@@ -136,7 +136,7 @@ class Inputs:
 
     @classmethod
     def of_column(cls, frame: pd.DataFrame, column: str, folder: Path, id: str | None = None) -> Inputs:
-        """Return a column of a table: of pictures, if its first cell names a file, else of texts.
+        """Return the inputs in a column of a table: pictures if its first cell names a file, and otherwise texts.
 
         Args:
             frame: the table.
@@ -145,7 +145,7 @@ class Inputs:
             id: the column that names the rows; None for the files as names, and numbers from 1 for texts.
 
         Raises:
-            ValueError: if there is no such column, or it has cells without a value, or files that do not exist.
+            ValueError: if there is no such column, or the column has cells without a value or names missing files.
         """
         require_column(frame, column, "column")
         if id is not None:
@@ -181,7 +181,7 @@ class Inputs:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether a name from the file system is UTF-8; Python replaces bytes that are not by surrogates."""
+    """Return whether a name from the file system is UTF-8; Python replaces bytes that are no UTF-8 by surrogates."""
     return not any("\ud800" <= char <= "\udfff" for char in name)
 
 
@@ -217,9 +217,9 @@ def embed(
 ) -> bool:
     """Encode all inputs into a file of features.
 
-    Blocks of rows are kept in the folder `OUT.parts` until all are there. The same call goes on after a stop, and
-    writes the bytes that one without a stop writes. If the file is there already, of the same encoder and the same
-    inputs, nothing is done.
+    Blocks of rows are kept in the folder `OUT.parts` until all are encoded. After a stop, the same call continues, and
+    writes the same bytes as a call without a stop. If `out` already holds the features of these inputs by this encoder,
+    nothing is done.
 
     Args:
         encoder: the encoder.
@@ -227,14 +227,14 @@ def embed(
         out: the file of features, its suffix one of :data:`mgce.features.feature_files.SUFFIXES`.
         batch: inputs that go through the network together.
         half: write float16 instead of float32.
-        on_rows: is told the rows that are done, and their number, after each batch.
+        on_rows: called after each batch with the number of rows that are done and the number of all rows.
 
     Returns:
         Whether anything had to be encoded.
 
     Raises:
-        ValueError: if the inputs are of another kind, or another call is writing the same file.
-        OSError: if no picture can be read. Of some that cannot, the file has no row: see :func:`unread_pictures`.
+        ValueError: if the encoder is not for this kind of inputs, or another call is writing the same file.
+        OSError: if no picture can be read. If some can be read, the others get no row: see :func:`unread_pictures`.
     """
     if inputs.kind != encoder.card.kind:
         raise ValueError(expected("encoder", f"an encoder of {inputs.kind}", f"one of {encoder.card.kind}"))
@@ -263,7 +263,7 @@ def embed(
 def _encoded(
     encoder: Encoder, inputs: Inputs, parts: Path, batch: int, dtype: str, on_rows: OnRows | None
 ) -> list[Path]:
-    """Encode the blocks that are not there yet; return the files of all."""
+    """Encode the blocks whose files do not exist yet; return the files of all blocks."""
     files, size = [], batch * BLOCK
     for begin in range(0, len(inputs), size):
         path = parts / f"{begin // size:06d}.npy"
@@ -287,8 +287,8 @@ def unread_pictures(inputs: Inputs, names: Iterable[str] | None) -> tuple[list[s
     """Return the names of inputs that a file of features lacks, and a sentence on them, if there are any.
 
     Args:
-        inputs: what was encoded.
-        names: the names of the rows of features; None if these have no names, and so belong to all inputs.
+        inputs: the inputs that were encoded.
+        names: the names of the rows of features; None if the rows have no names, and so belong to all inputs.
     """
     found = {*(inputs.names if names is None else names)}
     lost = [name for name in inputs.names if name not in found]
@@ -301,7 +301,7 @@ def _block(path: Path) -> NDArray[Any]:
 
 
 def _is_there(out: Path, encoder: Encoder, content: str, dtype: str) -> bool:
-    """Return whether the file holds the features of these inputs by this encoder already."""
+    """Return whether `out` holds the features by this encoder, as `dtype`, of inputs of the checksum `content`."""
     if not out.is_file():
         return False
     try:
@@ -312,7 +312,7 @@ def _is_there(out: Path, encoder: Encoder, content: str, dtype: str) -> bool:
 
 
 def _remove_others(parts: Path) -> None:
-    """Remove the blocks of an earlier call on other inputs, unless one is still at work there."""
+    """Remove the blocks that earlier calls with other inputs or settings left, unless such a call is still running."""
     for folder in parts.parent.glob("*"):
         if folder != parts and folder.is_dir():
             try:

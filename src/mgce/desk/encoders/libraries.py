@@ -42,18 +42,18 @@ NO_CODE: dict[str, Any] = {"trust_remote_code": False}
 
 
 def load_encoder(name: str, kind: str, *, device: str = "cpu", half: bool = False) -> Encoder:
-    """Load an encoder; a name that is no local folder may be downloaded by its library.
+    """Load an encoder; if its name is no local folder, its library may download the encoder.
 
     Args:
         name: `BUILT_IN` or `BUILT_IN_TEXTS`; or the name of a library, a colon, and a local folder or a name on its
-            hub; or a local folder, whose files tell the library.
+            hub; or a local folder whose files show which library made it.
         kind: what is to be encoded, "pictures" or "texts".
         device: where the network runs, as PyTorch names it.
-        half: run it in float16, if the device is no CPU.
+        half: whether to run the network in float16, if the device is no CPU.
 
     Raises:
         ImportError: if the library is not installed.
-        ValueError: if there is no such encoder, or it encodes something else.
+        ValueError: if there is no such encoder, or if the encoder is not for this kind.
     """
     library, source = _library(name)
     check_kind(name, kind)
@@ -79,7 +79,7 @@ def check_kind(name: str, kind: str) -> None:
 
 
 def _library(name: str) -> tuple[str, str]:
-    """Return the library of an encoder, and its name or folder there."""
+    """Return the library of an encoder, and the name or folder by which the library finds the encoder."""
     if name in (BUILT_IN, BUILT_IN_TEXTS):
         return name, name
     prefix, colon, rest = name.partition(":")
@@ -96,7 +96,7 @@ def _library(name: str) -> tuple[str, str]:
 
 
 def _imported(module: str, missing: str) -> Any:
-    """Return a module of a library; if it is not installed, raise an error with a message that says so."""
+    """Return a module of a library; if the library is not installed, raise an error with the message `missing`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -104,7 +104,7 @@ def _imported(module: str, missing: str) -> Any:
 
 
 def _short(source: str, library: str) -> str:
-    """Return the name of an encoder for its card; of a folder only the last part, since paths differ by machine."""
+    """Return the name of an encoder for its card; of a folder's path, only the last part, as paths differ."""
     return f"{library}:{Path(source).resolve().name if Path(source).exists() else source}"
 
 
@@ -196,7 +196,7 @@ def _transformers(source: str, kind: str, device: str, dtype: torch.dtype, token
 
 
 def _pooled(output: Any, mask: Tensor | None = None) -> Tensor:
-    """Return one row of features for each example from what a model of transformers returns."""
+    """Return one row of features for each example, by averaging the output of a model of transformers if needed."""
     if isinstance(output, Tensor):
         return output
     if hasattr(output, "last_hidden_state"):
@@ -223,7 +223,7 @@ def _sentences(source: str, kind: str, device: str, dtype: torch.dtype) -> Encod
 
 
 def _other(library: str) -> str:
-    """Return the message for a library that no extra of this package brings."""
+    """Return the error message for a missing library that no extra of mgce installs."""
     return f"Encoders of {library} need that library, which is not installed: run `pip install {library}`."
 
 

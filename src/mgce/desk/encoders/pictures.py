@@ -20,7 +20,7 @@ from mgce.desk.files.images import ImageFiles, as_rgb
 
 
 def upright(image: Any) -> Any:
-    """Return a PIL image turned as its camera says (EXIF), in RGB."""
+    """Return a PIL image in RGB, turned upright by the orientation in its EXIF data."""
     from PIL import ImageOps
 
     with warnings.catch_warnings():
@@ -30,7 +30,7 @@ def upright(image: Any) -> Any:
 
 @dataclass(frozen=True)
 class CentralSquare:
-    """Turn a PIL image into a tensor (3, size, size): scale the shorter side to `size`, and cut off the ends.
+    """Turn a PIL image into a tensor (3, size, size): cut out the central square, and scale it.
 
     Pixels are normalised. By default, mean and deviation are those of ImageNet, as networks trained on it expect.
     """
@@ -60,7 +60,7 @@ def on_unread(names: Sequence[str], n: int) -> list[str]:
     """Return a sentence on pictures that cannot be read, if there are any.
 
     Args:
-        names: their names.
+        names: the names of these pictures.
         n: the number of pictures in all.
     """
     said = f"of the {n:,} pictures could not be read and {'was' if len(names) == 1 else 'were'} left out"
@@ -70,7 +70,7 @@ def on_unread(names: Sequence[str], n: int) -> list[str]:
 def thumbnail(path: Path, size: int = 160) -> bytes:
     """Return a small JPEG of the picture in a file: at most `size` pixels wide and high.
 
-    At 160 pixels, about 5 kB, a person sees what it is.
+    At 160 pixels, about 5 kB, a person sees what the picture shows.
 
     Raises:
         OSError: if the file is no picture that can be read.

@@ -1,4 +1,4 @@
-"""Divide the rows of a table into chunks by their content: each is a random sample, and fits the memory."""
+"""Divide the rows of a table into chunks by their content: each chunk is a random sample, and fits the memory."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class RowBytes:
     """The bytes of a row at the peak of a fit, measured on 20,000 to 100,000 rows of 20 and 256 columns.
 
     Attributes:
-        cells: for each byte of its cells.
-        feature: for each of its features.
-        of_class: for each class.
+        cells: bytes for each byte of the row's cells.
+        feature: bytes for each feature of the row.
+        of_class: bytes for each class of the table.
     """
 
     cells: int = 3
@@ -46,7 +46,7 @@ def parse_memory(text: str) -> int:
     """Return the bytes that a text such as 2GB or 500 MB stands for.
 
     Raises:
-        ValueError: if it is no such text, or too little for the libraries.
+        ValueError: if the text is no number of bytes, or the memory is too little for the libraries.
 
     Example:
         >>> parse_memory("2GB"), parse_memory("1500 MB")
@@ -65,7 +65,7 @@ def parse_memory(text: str) -> int:
 
 
 def n_chunks(parts: Parts, split: Split, memory: int) -> int:
-    """Return into how many chunks a table is to be divided, so that a fit to one of them takes no more memory.
+    """Return into how many chunks to divide a table, so that a fit to one chunk takes at most `memory` bytes.
 
     Raises:
         ValueError: if the memory is too small.
@@ -103,7 +103,7 @@ class Chunks:
 
     @classmethod
     def of(cls, folder: Path, n: int, parts: Parts, split: Split) -> Chunks:
-        """Describe the chunks of a table, of which no file is written yet."""
+        """Return the division of a table into n chunks, before any file of a chunk is written."""
         if ROW in parts.schema.names:
             raise ValueError(expected("table", "one without a column of this name", ROW))
         left_out = (split.target, *split.unlearnt)
@@ -113,7 +113,7 @@ class Chunks:
         return cls(folder, n, by, parts.rows)
 
     def scatter(self, numbered: tuple[int, Unit]) -> None:
-        """Write the rows of one unit of the table into files, one for each chunk; the same unit replaces its files."""
+        """Write the rows of a unit, given with its number, to one file for each chunk; replace earlier files."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -136,10 +136,10 @@ class Chunks:
             path.replace(path.with_suffix(".parquet"))
 
     def with_rows(self) -> Chunks:
-        """Return the chunks that have rows, counted anew: where few rows differ, there are fewer than planned.
+        """Return the chunks that have rows, numbered anew: if few rows differ, some planned chunks are empty.
 
         Raises:
-            ValueError: if there is one alone.
+            ValueError: if fewer than two chunks have rows.
         """
         numbers = sorted({int(path.name.split("-")[0]) for path in self.folder.glob("*.parquet")})
         if len(numbers) < 2:
@@ -159,7 +159,7 @@ class Chunks:
 
 
 def _check_finite(table: Any, names: Sequence[str], first: int, part: str) -> None:
-    """Raise an error for an infinite number now, not after hours of learning."""
+    """Raise an error for an infinite number in the columns `names` now, not after hours of learning."""
     import pyarrow as pa
 
     for name in names:
@@ -171,7 +171,7 @@ def _check_finite(table: Any, names: Sequence[str], first: int, part: str) -> No
 
 
 def chunk_of(table: Any, by: Sequence[str], n: int) -> NDArray[np.int64]:
-    """Return the chunk of each row of a table of Arrow: a hash of its content in some columns, as a number below n."""
+    """Return the chunk of each row of an Arrow table: a hash of the cells in the columns `by`, as a number below n."""
     import pyarrow as pa
 
     # Of truth values, pandas makes other cells where one of them is missing.

@@ -19,11 +19,10 @@ from mgce.desk.tables.fit_plan import FitPlan
 
 @contextmanager
 def workers(scheduler: str | None) -> Iterator[Each]:
-    """Yield a function like `map`: it calls another function with each of some arguments, here or on a cluster.
+    """Yield a function like `map`: it calls another function with each of some arguments, and returns the results.
 
-    It calls the function in this process, or on the workers of a Dask cluster.
-
-    A worker that is lost costs what it was computing: Dask gives that to another one.
+    The calls run in this process, or on the workers of a Dask cluster. If a worker is lost, Dask repeats its calls on
+    another worker.
 
     Args:
         scheduler: address of the scheduler of a Dask cluster; None for this process.
@@ -52,15 +51,15 @@ def fit_dask(frame: Any, plan: FitPlan, out: Path, memory: str = "2GB") -> Table
     Args:
         frame: the `dask.dataframe.DataFrame`.
         plan: the settings.
-        out: a folder that does not exist yet, which all workers reach: for the parts of the file of suspects.
-        memory: what each worker may use, such as 2GB.
+        out: a folder for the parts of the file of suspects; all workers reach it, and it does not exist yet.
+        memory: the memory that each worker may use, such as 2GB.
 
     Returns:
         The fit: see :func:`mgce.desk.streams.fit.fit_in_chunks`.
 
     Raises:
-        TypeError: if it is no such DataFrame.
-        ValueError: if there is something at `out`, or as by :func:`mgce.desk.streams.fit.fit_in_chunks`.
+        TypeError: if `frame` is no such DataFrame.
+        ValueError: if `out` exists, or if :func:`mgce.desk.streams.fit.fit_in_chunks` raises the error.
     """
     if not hasattr(frame, "npartitions"):
         raise TypeError(expected("frame", "a DataFrame of Dask", type(frame).__name__))

@@ -1,4 +1,4 @@
-"""Fit to a table in chunks: choose the model on one, learn many, and judge each by the models of the others."""
+"""Fit to a table in chunks: choose the model on one, learn many, and judge each chunk by the models of the others."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Each = Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]]  # calls a fun
 
 
 def in_chunk(step: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
-    """Return a step of :class:`Work` whose errors name the chunk: its rows are not all of the table."""
+    """Return a step of :class:`Work` whose errors name the chunk, since they are about the rows of this chunk alone."""
 
     @wraps(step)
     def named(work: Work, chunk: int) -> None:
@@ -61,7 +61,7 @@ def in_chunk(step: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
 
 @dataclass(frozen=True)
 class Judged:
-    """What is known of the rows of one chunk or more: of all in numbers, of the most suspect ones row by row."""
+    """The findings on the rows of one chunk or more: counts of all rows, and details of the most suspect rows."""
 
     judgement: DoubtfulLabels  # of the rows that are kept: see `listed`
     names: pd.Series[Any]
@@ -73,7 +73,7 @@ class Judged:
     notes: dict[str, str]  # the first note on each column
 
     def __add__(self, other: Judged) -> Judged:
-        """Return what is known of the rows of both."""
+        """Return the findings on the rows of both."""
         every: dict[str, Any] = {
             name: np.concatenate([getattr(one.judgement, name) for one in (self, other)]) for name in OF_ROWS
         }
@@ -97,7 +97,7 @@ class Judged:
         ).listed()
 
     def listed(self) -> Judged:
-        """Return the same, with the rows alone that the file of suspects lists: most suspect ones, and drawn ones."""
+        """Return the findings with details of the rows that the file of suspects lists: most suspect and drawn ones."""
         judged, listing = self.judgement, self.listing
         rows = np.union1d(judged.order[:LISTED], np.flatnonzero(listing.draws.number <= DRAWN))
         return replace(
@@ -115,7 +115,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Work:
-    """The work on the chunks of a table, by functions that any process can call: all they need lies in files."""
+    """The steps of the work on the chunks of a table; any process can call a step, since its inputs lie in files."""
 
     chunks: Chunks
     plan: FitPlan
@@ -123,7 +123,7 @@ class Work:
     out: Path  # the folder for the parts of the file of suspects
 
     def save(self, name: str, value: Any) -> None:
-        """Write a file beside the chunks that another process can load, whole or not at all."""
+        """Write a value to a file beside the chunks, whole or not at all; other processes can load the value."""
         path = self.chunks.folder / name
         joblib.dump(value, path.with_suffix(".tmp"))
         path.with_suffix(".tmp").replace(path)
@@ -134,7 +134,7 @@ class Work:
 
     @property
     def learnt(self) -> range:
-        """The chunks that are learnt."""
+        """The numbers of the chunks that models learn; the other chunks are only judged."""
         n = self.chunks.n
         return range(min(n, max(2, math.ceil(n * LEARNT / self.chunks.rows))))
 
@@ -149,7 +149,7 @@ class Work:
 
     @in_chunk
     def learn(self, chunk: int) -> None:
-        """Fit the models of a chunk."""
+        """Fit the chosen model, and the model that judges labels, to a chunk."""
         pilot, n = self.load("pilot"), len(self.learnt)
         every = pilot.rows(self.chunks.frame(chunk)[0])
         with one_blas_thread(), one_torch_thread():
@@ -162,13 +162,13 @@ class Work:
         self.save(f"models-{chunk}", kept)
 
     def merged(self, pilot: Pilot, name: str, but: int | None = None) -> Any:
-        """Return one model of all chunks that are learnt, or of all but one."""
+        """Return one model merged from those of all learnt chunks, or of all but the chunk `but`."""
         each = [self.load(f"models-{one}")[name] for one in self.learnt if one != but]
         return pilot.merged(name, each, len(self.learnt))
 
     @in_chunk
     def judge(self, chunk: int) -> None:
-        """Judge the labels of a chunk, and write them with its rows."""
+        """Judge the labels of a chunk, and write its rows with their judgement."""
         pilot, n = self.load("pilot"), self.chunks.n
         frame, places = self.chunks.frame(chunk)
         own, *copies = self.load(f"unlearnt-{chunk}") if chunk in self.learnt else (None,)
@@ -193,7 +193,10 @@ class Work:
         self.save(f"judged-{chunk}", found.listed())
 
     def _judgement(self, chunk: int, rows: Rows, pilot: Pilot, own: NDArray[np.float32] | None) -> DoubtfulLabels:
-        """Judge by the models of other chunks, and by what its own said before it learnt a row, if it learnt one."""
+        """Judge labels by the models of other chunks; if the chunk is learnt, its model's predictions `own` count too.
+
+        They are predictions for rows that this model had not learnt.
+        """
         source = next(name for name in (HEAD, CORRECTION) if name in pilot.models)
         with one_blas_thread(), one_torch_thread():
             X, model = pilot.features(rows.selected), self.merged(pilot, source, but=chunk)
@@ -209,7 +212,7 @@ class Work:
 
 
 def _listing(rows: Rows, places: NDArray[np.int64], pilot: Pilot) -> tuple[pd.Series[Any], Listing]:
-    """Return the names of rows, by their numbers in the table from 0, and what is listed of them."""
+    """Return the names and the listing of rows, whose numbers in the table, from 0, are `places`."""
     plan = pilot.plan
     drawn = pilot.draws.reindex(places)
     number = np.where(drawn["number"].isna(), DRAWN + 1 + np.arange(len(places)), drawn["number"]).astype(np.int64)
@@ -232,7 +235,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
     Args:
         parts: the table.
         work: the settings, and where the chunks are.
-        each: what :func:`mgce.desk.streams.dask_frames.workers` yields.
+        each: the function that :func:`mgce.desk.streams.dask_frames.workers` yields.
         told: called at the beginning of each step, as by :func:`mgce.desk.tables.fit.run`.
 
     Returns:
@@ -240,7 +243,7 @@ def fit_in_chunks(parts: Parts, work: Work, each: Each, told: OnStep | None = No
         rows of the table.
 
     Raises:
-        ValueError: if the table or the plan are not fit for this.
+        ValueError: if the table cannot be divided or read, or the plan holds rows out by time.
     """
     plan = work.plan
     if plan.time is not None:
@@ -294,7 +297,7 @@ def _whole(work: Work, parts: Parts) -> TableFit:
 
 
 def _on_chunks(work: Work, first: TableFit, share: NoiseShare) -> list[str]:
-    """Say how the table was divided, and what more rows gave."""
+    """Say how the table was divided, and how much accuracy the model gains by learning more rows."""
     n, learnt = work.chunks.n, len(work.learnt)
     rows = share.n / n * (learnt - learnt / n)  # that were learnt by who judges a row, in the mean
     return [
@@ -307,12 +310,12 @@ def _on_chunks(work: Work, first: TableFit, share: NoiseShare) -> list[str]:
 
 
 def _too_rare(n: int) -> list[str]:
-    """Report, if there are any, that n rows were left out whose label the first chunk lacks."""
+    """Report, if n > 0, that n rows were left out, because the first chunk lacks their label."""
     return [f"{were(n, 'row')} left out, with labels too rare for the first chunk."] if n else []
 
 
 def _on_first(notes: list[str], ours: Judged) -> list[str]:
-    """Return the notes of the fit to the first chunk, without what is said of all chunks."""
+    """Return the notes of the fit to the first chunk, without those that are given for all chunks."""
     said = {*without_label(int(ours.left_out[0])), *(note.split(": ", 1)[1] for note in ours.notes.values())}
     said = {note.lower() for note in said}
     left = (note for note in notes if note.lower() not in said)
@@ -320,5 +323,5 @@ def _on_first(notes: list[str], ours: Judged) -> list[str]:
 
 
 def _about(note: str) -> str:
-    """Return the column that a note is about, and its subject: misfits, or unseen categories."""
+    """Return a key of a note: the column, and the first word, which tells misfits from unseen categories."""
     return note.split("`")[1] + note.split()[0]

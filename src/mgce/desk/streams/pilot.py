@@ -24,7 +24,7 @@ ANCHOR = 1e-6  # weight of a made-up row of a class that a chunk lacks, so that 
 
 @dataclass(frozen=True)
 class Pilot:
-    """What the first chunk decided, for all chunks."""
+    """The decisions on the first chunk that hold for all chunks."""
 
     plan: FitPlan
     model: TableModel  # with the columns, what preprocesses them, and the classes
@@ -34,11 +34,11 @@ class Pilot:
 
     @classmethod
     def of(cls, found: TableFit, places: NDArray[np.int64]) -> Pilot:
-        """Keep of the fit to a chunk what all others need.
+        """Return the part of the fit to the first chunk that all other chunks need.
 
         Args:
             found: the fit.
-            places: the numbers of the rows of the chunk in the table.
+            places: for each row of the first chunk, its number in the table.
         """
         draws = found.listing.draws
         some = draws.number <= DRAWN
@@ -51,25 +51,25 @@ class Pilot:
         return cls(found.plan, model, found.choice.name, models, drawn)
 
     def made(self, name: str, n: int, jobs: int) -> Any:
-        """Return an unfitted model for one of n chunks."""
+        """Return an unfitted model of the kind `name` for one of n chunks."""
         model = estimator(name, self.plan.seed, jobs)
         return for_chunk(model, self.models[name], n)
 
     def merged(self, name: str, models: list[Any], n: int) -> Any:
-        """Return one model of those of some of n chunks."""
+        """Return one model merged from `models`, which were fitted to some of n chunks."""
         first = self.models[name]
         return merged(models, share_of_trees(first, n) if hasattr(first, "n_estimators") else 0)
 
     def features(self, selected: pd.DataFrame) -> NDArray[Any]:
-        """Return the features of some rows, as the first chunk determined them."""
+        """Return the features of some rows, with the preprocessing that was fitted to the first chunk."""
         return np.asarray(self.model.pipeline[:-1].transform(selected))
 
     def rows(self, frame: pd.DataFrame, copies: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None) -> Rows:
-        """Return the rows of a chunk whose label is one of the classes, all of them to learn from.
+        """Return the rows of a chunk whose label is one of the classes; none is held out.
 
         Args:
             frame: the chunk.
-            copies: the distinct rows, and for each row the one that stands for its copies; None to look for them.
+            copies: the distinct rows, and for each row the distinct row that it is a copy of; None to find the copies.
         """
         columns, classes = self.model.columns, self.model.classes.astype(str)
         all_labels = columns.labels(frame)
@@ -94,13 +94,13 @@ class Pilot:
     def _distinct(
         self, kept: pd.DataFrame, selected: pd.DataFrame, labels: pd.Series[Any]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the distinct rows, and for each row the one that stands for its copies."""
+        """Return the indices of the distinct rows, and for each row the index of the distinct row that equals it."""
         order, _, first = copies_in_order(kept, selected, labels, self.plan.unlearnt)
         return order[first == np.arange(len(order))], order[first][np.argsort(order)]
 
 
 def with_all_classes(X: NDArray[Any], rows: Rows) -> tuple[NDArray[Any], Rows]:
-    """Return the distinct rows alone, with a made-up row of next to no weight for each class that has none of them."""
+    """Return the distinct rows alone, and a made-up row of next to no weight for each class without a distinct row."""
     train, n = rows.train, len(rows.train)
     absent = np.setdiff1d(np.arange(len(rows.classes)), rows.target[train])
     weight = rows.weight(train)
@@ -118,7 +118,7 @@ def with_all_classes(X: NDArray[Any], rows: Rows) -> tuple[NDArray[Any], Rows]:
 
 
 def _without_trees(model: Any) -> Any:
-    """Return a model as :func:`for_chunk` needs it: every process loads it for every chunk."""
+    """Return a small copy of a model for :func:`for_chunk`, without trees: every process loads it for every chunk."""
     found = copy.copy(model)
     for name in ("trees_", "left_out_proba_", "right_proba_", "oof_proba_", "oob_decision_function_"):
         found.__dict__.pop(name, None)
