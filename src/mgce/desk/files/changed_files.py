@@ -38,7 +38,7 @@ def changed_text(
         form: its format, with the row of names.
         rows: numbers of the rows to remove, from 0.
         cells: the name of the column, and its new cells by row number.
-        formulas: whether to leave cells as they are that a spreadsheet would run; otherwise they get an apostrophe.
+        formulas: whether cells that a spreadsheet would run stay as they are; otherwise they get an apostrophe.
     """
     divided = division(content, form.encoding, form.separator, Names(row=form.header))
     encoding, mark = form.encoding, b""
@@ -86,7 +86,7 @@ def _raw_rows(text: str, sep: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _with_cell(raw: str, place: int, cell: str, sep: str) -> str:
-    r"""Return the lines of a row with another value at a place; it gets quotes if it needs them, or had them.
+    r"""Return the lines of a row with a new value at a place, in quotes if it needs them or the old value had them.
 
     Example:
         >>> _with_cell('1;"a;b";c\n', 1, "d", ";"), _with_cell("1;a\r\n", 1, "e;f", ";")
@@ -138,8 +138,8 @@ class _Places(Cells):
 def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int, str]) -> tuple[bytes, list[int], int]:
     """Return an Excel file with other cells in one column of a sheet; all other parts of the file stay as they are.
 
-    A new value takes the form of a cell of the column that shows the same text, and the old format. Formulas stay, as
-    other parts of the file refer to them.
+    A new value is stored as in a cell of the column that shows the same text, if there is one, and keeps the format of
+    its cell. Formulas stay, as other parts of the file refer to them.
 
     Args:
         content: the file.
@@ -170,7 +170,7 @@ def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int
 
 
 def _changed_xml(xml: bytes, places: _Places, cells: Mapping[int, str]) -> bytes:
-    """Return the XML of a sheet with other cells."""
+    """Return the XML of a sheet with the new values `cells`, by row."""
     parts = {row: _Cell(xml, *span) for row, span in places.spans.items()}
     like: dict[str, _Cell] = {}
     for row, part in parts.items():
@@ -204,7 +204,7 @@ class _Cell:
         self.prefix = self.tag[1:].split()[0][:-1]  # of the namespace, as x: in <x:c
 
     def with_value(self, text: str, like: Mapping[str, _Cell]) -> bytes:
-        """Return the cell with a text as its value, in the form of another cell that shows the text."""
+        """Return the XML of the cell with a text as its value, stored as in the cell `like[text]`, if there is one."""
         tag, prefix = _TYPE.sub(b"", self.tag), self.prefix
         if not text:
             return tag + b"/>"

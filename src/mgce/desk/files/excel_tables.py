@@ -64,7 +64,7 @@ class Workbook:
 
     @property
     def sheets(self) -> list[str]:
-        """The names of the sheets of cells, those that Excel shows first; sheets of charts have no cells.
+        """The names of the sheets of cells, hidden sheets last; sheets of charts have no cells.
 
         Raises:
             ValueError: if the file has no sheet of cells.
@@ -74,7 +74,7 @@ class Workbook:
         return sorted(self.paths, key=lambda name: name not in self._visible)
 
     def sheet(self, title: str, kind: type[Cells] = Cells) -> Sheet:
-        """Return the cells of a sheet, or those of its first rows."""
+        """Return the cells of a sheet, or of its first rows if `kind` is `FirstCells`."""
         cells = self.cells(title, kind)
         for number in [number for number, row in cells.sheet.rows.items() if not row]:
             del cells.sheet.rows[number]
@@ -90,7 +90,7 @@ class Workbook:
         return cells
 
     def fill_merged(self, sheet: Sheet, header: int) -> tuple[int, list[Range]]:
-        """Copy the value of each range of merged cells to those of its cells that have none.
+        """Copy the value of each range of merged cells to the cells of the range that have no value.
 
         A file stores the value in the first cell only. Ranges in the row of column names stay as they are: two columns
         may not have one name. Rows without a value of their own stay blank.
@@ -100,7 +100,7 @@ class Workbook:
             header: the number of the row of names.
 
         Returns:
-            The number of ranges of which a cell was filled, and the ranges in the row of names.
+            The number of ranges in which a cell was filled, and the ranges in the row of names.
         """
         numbers, width, filled, names = [*sheet.rows], sheet.width, 0, []
         for first, left, last, right in sheet.merged:
@@ -116,7 +116,7 @@ class Workbook:
         return filled, names
 
     def _read_sheets(self) -> None:
-        """Read which sheets there are, and in which part each is."""
+        """Read which sheets there are, and which part of the file holds each of them."""
         book = "xl/workbook.xml"
         for kind, target in self._relations("_rels/.rels").values():
             book = target.lstrip("/") if kind == "officeDocument" else book
@@ -146,7 +146,7 @@ class Workbook:
         self._others = dict(parts.values())
 
     def _relations(self, path: str) -> dict[str, tuple[str, str]]:
-        """Return the kind and the path of each part that a part refers to."""
+        """Return by id the kind and the path of each part of the file that the relations at `path` name."""
         found: dict[str, tuple[str, str]] = {}
 
         def start(tag: str, values: dict[str, str]) -> None:
@@ -158,7 +158,7 @@ class Workbook:
         return found
 
     def _read(self, path: str, part: Tags | Texts) -> None:
-        """Read a part of the file, if there is one of this name."""
+        """Let `part` read the part of the file at `path`, if the file has such a part."""
         if path in self._archive.namelist():
             with self._archive.open(path) as file:
                 part.read(file)
@@ -199,7 +199,7 @@ class Workbook:
 
 
 def _fill(row: list[Any], places: range, value: Any) -> bool:
-    """Set the empty cells in these places of a row to a value; return whether there were any."""
+    """Set the empty cells in these places of a row to a value; return whether there were empty cells."""
     row.extend([None] * (places.stop - len(row)))
     empty = [place for place in places if row[place] is None]
     for place in empty:
@@ -225,7 +225,7 @@ class SheetTable:
 
 
 def sheet_table(content: io.BytesIO, asked: Asked) -> SheetTable:
-    """Read the table in a sheet: the one that was asked for, or the first with most of the wanted names."""
+    """Read the table in the sheet that was asked for, or else in the first sheet with most of the wanted names."""
     book = Workbook(content, asked.stored)
     if asked.sheet is not None:
         _require_sheet(book, asked.sheet, asked.file)
@@ -278,8 +278,8 @@ def _require_sheet(book: Workbook, name: str, file: str) -> None:
 def _chosen_sheet(book: Workbook, asked: Asked) -> tuple[str, str]:
     """Return the name of the sheet to read, and a sentence that names it and the others; "" if there are no others.
 
-    Without one that was asked for, it is the first with most of the wanted names, those of labels before others. Where
-    no sheet has one, it is the one with the name that is most like one of labels.
+    If no sheet was asked for, it is the first with most of the names of label columns, then of other wanted names. If
+    no sheet has such a name, it is the sheet with the name most like that of a label column.
     """
     title, why = book.sheets[0], ""
     if asked.sheet is not None:
@@ -319,7 +319,7 @@ def _names(sheet: Sheet, asked: Asked) -> set[str]:
 
 
 def _nearest_sheet(columns: Mapping[str, set[str]], wanted: Collection[str]) -> str | None:
-    """Return the first sheet with the column whose name is most like a wanted one; None if no name is like one."""
+    """Return the first sheet with the column whose name is most like a wanted name; None if no name is alike."""
     sheet_of = {name.strip().casefold(): sheet for sheet in reversed([*columns]) for name in columns[sheet]}
     near = (difflib.get_close_matches(name.strip().casefold(), sheet_of, n=1) for name in wanted)
     return next((sheet_of[name] for names in near for name in names), None)
@@ -360,7 +360,7 @@ def _merged(sheet: Sheet, filled: int, in_names: list[Range]) -> Iterator[str]:
 
 
 def _without_value(sheet: Sheet, columns: dict[str, list[Any]]) -> Iterator[str]:
-    """Yield sentences on cells that hold something, but no value."""
+    """Yield sentences on cells that count as missing although they hold something, such as an error."""
     if sheet.formulas:
         what = "count as missing. Open the file in a spreadsheet, and save it."
         yield f"Sheet {sheet.title!r} has {counted(len(sheet.formulas), 'formula')} without a stored value. They {what}"

@@ -35,14 +35,14 @@ class Sheet:
 
     Attributes:
         title: name of the sheet.
-        rows: by its number, from 1, the cells of each row with a value, up to the last value; None for an error too.
+        rows: by number, from 1, the cells of each row up to the last value; None for an empty cell or an error.
         merged: ranges of merged cells.
         hidden_rows: numbers of hidden rows.
         hidden_columns: for each column whether it is hidden.
         filtered: whether the sheet has a filter.
         formulas: the row of each formula without a stored value.
         errors: the errors of Excel that cells hold, such as #N/A.
-        no_dates: numbers in cells with the format of a date, which are no dates.
+        no_dates: numbers that stand for no date, although their cell has the format of a date.
     """
 
     title: str
@@ -74,7 +74,7 @@ def column_letters(place: int) -> str:
 
 
 class _Xml:
-    """A part of the file whose tags are handled while it is unpacked; each tag is counted."""
+    """A part of an Excel file whose XML tags are handled while the part is unpacked; `size` counts each tag."""
 
     def __init__(self, size: TableSize) -> None:
         self.size = size
@@ -125,7 +125,7 @@ def _refuse_doctype(*_: Any) -> None:
 
 
 class Tags(_Xml):
-    """A part whose tags say everything, such as the list of sheets."""
+    """A part of an Excel file that is read from its tags alone, such as the list of sheets."""
 
     def __init__(self, size: TableSize, handle: Callable[[str, dict[str, str]], None]) -> None:
         super().__init__(size)
@@ -137,7 +137,7 @@ class Tags(_Xml):
 
 
 class Texts(_Xml):
-    """The texts that cells refer to."""
+    """The part with the texts to which cells refer by number."""
 
     def __init__(self, size: TableSize) -> None:
         super().__init__(size)
@@ -293,7 +293,7 @@ class Cells(_Xml):
 
 
 class FirstCells(Cells):
-    """The cells of the first rows of a sheet that have a value."""
+    """The cells of a sheet in its first `FIRST_ROWS` rows with a value."""
 
     def read(self, file: IO[bytes]) -> None:
         """Read the part up to the last of these rows."""
@@ -325,7 +325,7 @@ def _range(reference: str) -> Range:
 
 @cache
 def _column(letters: str) -> int:
-    """Return the place of a column from its letters, from 1."""
+    """Return the place of a column, counted from 1, given its letters."""
     from openpyxl.utils import column_index_from_string
     from openpyxl.xml.constants import MAX_COLUMN
 

@@ -59,10 +59,10 @@ class ImageFiles(Dataset[tuple[Any, int]]):
 
 
 def as_rgb(image: Any) -> Any:
-    """Return a PIL image of any mode in RGB, in which what it shows can be seen.
+    """Return a PIL image of any mode in RGB, such that its content can be seen.
 
     Grey levels of 16 bits become levels of 8 bits: white stays white. Floats are levels from 0 to 1, or from 0 to 255
-    if one is above 1. What is transparent becomes white, or black if nothing could be seen on white.
+    if one is above 1. Transparent pixels become white, or black if nothing could be seen on white.
 
     Raises:
         ValueError: if grey levels lie outside these ranges.
@@ -80,7 +80,7 @@ def as_rgb(image: Any) -> Any:
 
 
 def _levels(values: NDArray[np.float64], mode: str) -> NDArray[np.uint8]:
-    """Return the grey levels of an image of a mode of integers, I or I;16, or of floats as levels from 0 to 255."""
+    """Return grey levels, scaled to 0 to 255; `mode` is a mode of integers, I or I;16, or the mode of floats, F."""
     least, most = float(values.min(initial=0)), float(values.max(initial=0))
     top = float(np.iinfo(np.uint16).max) if mode[0] == "I" else (255.0 if most > 1 else 1.0)
     if not 0 <= least <= most <= top:

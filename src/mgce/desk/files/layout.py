@@ -23,9 +23,9 @@ class Names:
     """What is known of the row that names the columns.
 
     Attributes:
-        wanted: names that stand in it; without any, it is the first row.
-        row: its number, from 1, as a spreadsheet shows it; None to find it.
-        label: the column of labels, without which a row at the end may be a total; None to take none for a total.
+        wanted: names of columns that the row should hold; if there are none, it is the first row.
+        row: the number of the row, from 1, as a spreadsheet shows it; None to find it.
+        label: the column of labels: a last row without a label may be a total; None to take no row for a total.
     """
 
     wanted: Collection[str] = ()
@@ -66,7 +66,7 @@ class AskedError(ValueError):
 
 
 def place_of(rows: Mapping[int, Row], asked: Names) -> int:
-    """Return the index of the row that names the columns, the one that was asked for or the one that is found.
+    """Return the index of the row that names the columns: the row that was asked for, or else the row that is found.
 
     Args:
         rows: the first rows of a file that have a value, by their number from 1.
@@ -85,7 +85,8 @@ def place_of(rows: Mapping[int, Row], asked: Names) -> int:
 def place_of_names(rows: Sequence[Row], wanted: Collection[str]) -> int:
     """Return the index of the row that names the columns.
 
-    It is the row with most of the wanted names. Where no row has one, it is the first that fills half of the columns.
+    It is the row with most of the wanted names. If several rows are equal in this, it is the first of them with at
+    least half as many values as the fullest row. If the names go on in the next row, it is the next row.
 
     Args:
         rows: the first rows of a file that have a value.
@@ -109,8 +110,8 @@ def place_of_names(rows: Sequence[Row], wanted: Collection[str]) -> int:
 def names_at(rows: Sequence[Row], place: int) -> list[str]:
     """Return the names of the columns in a row, "" for none.
 
-    A name that is missing is taken from the row above. Two equal names get the name of their group in front, which
-    stands above the first column of the group.
+    If the row above holds several texts, missing names are taken from it. Equal names then get the name of their group
+    in front, which stands above the first column of the group.
     """
     own = [_text(cell) for cell in rows[place]]
     above = [_text(cell) for cell in rows[place - 1]] if _has_groups(rows, place) else []
@@ -130,8 +131,8 @@ def names_at(rows: Sequence[Row], place: int) -> list[str]:
 def rows_of_table(rows: Iterable[Row], names: Sequence[str], label: str | None) -> int:
     """Return how many of the rows under the names belong to the table; totals and remarks at the end do not.
 
-    A row at the end is no part of it if it is empty, or if it has no label, and one value alone or a number that is the
-    sum of those above it.
+    A row at the end is no part of the table if it is empty. Neither is a row with a text, but no label, that holds one
+    value alone or a number that is the sum of the numbers above it.
 
     Args:
         rows: the rows under the names.
@@ -182,7 +183,7 @@ def _has_groups(rows: Sequence[Row], place: int) -> bool:
 
 
 def may_be_below(row: Row, names: Sequence[str], label: str | None) -> bool:
-    """Return whether a row at the end may be a total or a remark: without a label, or with half of its cells open."""
+    """Return whether a last row may be a total or remark: it has no label or, without a label column, is half empty."""
     if label in names:
         place = names.index(label)
         return place >= len(row) or _is_empty(row[place])
@@ -190,7 +191,7 @@ def may_be_below(row: Row, names: Sequence[str], label: str | None) -> bool:
 
 
 def _is_below(row: Row, sums: dict[int, float], names: Sequence[str], label: str | None) -> bool:
-    """Return whether a row at the end of a table is a total or a remark, given the sum of the numbers above."""
+    """Return whether a row at the end of a table is a total or a remark, given the sum of each column above it."""
     if not _filled(row):
         return True
     words = any(isinstance(cell, str) and not _is_empty(cell) and not _is_number(cell) for cell in row)
@@ -213,17 +214,17 @@ def _add(sums: dict[int, float], row: Row) -> None:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number of things in words."""
+    """Return a number with its noun, in the plural unless the number is 1."""
     return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def were(n: int, noun: str) -> str:
-    """Return a number of things with the verb of a passive."""
+    """Return a number with its noun, and "was" or "were"."""
     return f"{counted(n, noun)} {'was' if n == 1 else 'were'}"
 
 
 def _goes_on(rows: Sequence[Row], place: int) -> bool:
-    """Return whether the next row has names of columns too: only for columns without one, and above all numbers."""
+    """Return whether the next row goes on with names: it fills gaps, has numbers below it, and leaves cells empty."""
     if len(rows) < place + 3:
         return False
     own, below, data = rows[place : place + 3]

@@ -19,9 +19,9 @@ ROWS_AT_ONCE = 50_000  # rows that are read at a time: 256 columns of them are 1
 
 
 def part_files(path: Path) -> list[Path]:
-    """Return the parts of a table in a folder, sorted: none if it is no such folder, the file itself if it is a part.
+    """Return the parts of a table in a folder, sorted; of a Parquet or Arrow file, the file itself; otherwise none.
 
-    Files and folders whose names begin with a point or an underscore are none, such as `_SUCCESS` of Spark.
+    Files and folders whose names begin with a point or an underscore, such as `_SUCCESS` of Spark, are no parts.
     """
     if not path.is_dir():
         return [path] if path.suffix.lower() in FORMATS and path.is_file() else []
@@ -35,7 +35,7 @@ def is_parts(path: Path) -> bool:
 
 
 def check_whole(option: str, path: Path) -> None:
-    """Raise an error if a folder lacks a part, by the names of the others, which are like `PART`."""
+    """Raise an error if a folder lacks a part: names like `PART` state how many parts there are."""
     names = {file.name for file in part_files(path)}
     numbers = {int(found[1]) for name in names if (found := re.fullmatch(r"part-\d+-of-(\d+)\.parquet", name))}
     missing = sorted({PART.format(part, n) for n in numbers for part in range(n)} - names)
@@ -46,7 +46,7 @@ def check_whole(option: str, path: Path) -> None:
 
 
 def check_outside(option: str, path: Path, table: Path) -> None:
-    """Raise an error if what is written to a path would be read as a part of a table."""
+    """Raise an error if a path to write to lies in the folder of a table, where the output may be read as a part."""
     if table.is_dir() and path.resolve().is_relative_to(table.resolve()):
         raise ValueError(expected(option, f"a path outside the folder {table} of the table", str(path)))
 
@@ -62,7 +62,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """The name of the file that holds the rows."""
         return Path(self.fragment.path).name
 
     def batches(self) -> Iterator[tuple[int, Any]]:
@@ -100,7 +100,7 @@ class Parts:
 
     @property
     def source(self) -> str:
-        """What it was read from, in words."""
+        """The number of parts and their format, in words."""
         n = len(self.files)
         return f"{n:,} part{'s' * (n != 1)} of {'Parquet' if self.files[0].suffix.lower() == '.parquet' else 'Arrow'}"
 
@@ -156,10 +156,11 @@ def unreadable(name: str, error: Exception) -> ValueError:
 
 
 def _common_schema(path: Path, files: list[Path], is_parquet: bool) -> Any:
-    """Return the schema of all parts together: a column may be whole numbers in one of them, and empty in another.
+    """Return a schema that fits all parts: a column may hold whole numbers in one part, and be empty in another.
 
     Raises:
-        ValueError: if a part cannot be read, lacks a column, has one more, or has another type of values in one.
+        ValueError: if a part cannot be read, has other columns than the first or two of one name, or if the types of a
+            column cannot be united.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -203,7 +204,7 @@ def _parquet_schema(file: Path) -> Any:
 
 
 def _united(one: Any, other: Any) -> Any:
-    """Return a column of Arrow that can hold the values of two; texts stay coded only with equal dictionaries."""
+    """Return an Arrow field that can hold the values of two fields; coded texts stay coded only if the types agree."""
     import pyarrow as pa
 
     if one.type.equals(other.type):

@@ -26,7 +26,7 @@ LINE_BREAK = r"\r\n|\r|\n"
 
 @dataclass(frozen=True)
 class Lines:
-    """Counts of the lines of a text file by their content, with the sum `total`, and of unusual cells and rows."""
+    """The number of lines of a text file, in all and by what they hold, and of cells and rows that may be damaged."""
 
     total: int
     excel: int  # Excel's line `sep=;`: 0 or 1
@@ -63,7 +63,7 @@ class Reading:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on lines of the file that may have been lost."""
+        """Sentences for the user on content of the file that may be lost or misread."""
         return [*self.sentences, *(_on_lines(self.file, self.rows, self.lines) if self.lines else ())]
 
     def __str__(self) -> str:
@@ -114,12 +114,12 @@ def count_lines(
     Args:
         content: the bytes of the file.
         encoding: the character encoding of the file.
-        divided: how each line is split into values.
+        divided: how each line is split into values, and which lines hold the table.
         missing: words that count as missing.
 
     Returns:
-        The counts, the column names, for each blank line the number of rows before it, and the words that count as
-        missing.
+        The counts, the column names, for each blank line the number of rows before it, and the number of cells of each
+        column that hold each of these words.
     """
     names: list[str] = []
     words, marks = {*missing} - {""}, Counter[tuple[str, str]]()
@@ -183,7 +183,7 @@ def on_marks(marks: Marks, classes: Collection[str]) -> list[str]:
 
 
 def cells_with_line_breaks(frame: pd.DataFrame) -> Iterator[str]:
-    """Yield a sentence on each column that has cells with line breaks.
+    """Yield sentences on columns whose name or cells have line breaks.
 
     Such cells can come from quotes that open a cell and are never closed. All lines from such a quote to the next quote
     become one cell. Cells of Excel have no quotes, so there is no sentence on cells of an Excel file.

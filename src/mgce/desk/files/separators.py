@@ -63,11 +63,11 @@ def check_text(content: bytes, sep: str | None, stored: int) -> None:
 
     Args:
         content: the bytes of the file.
-        sep: the separator; None for those that are recognised.
+        sep: the separator; None to check all separators that are recognised.
         stored: the size of the file on disk.
 
     Raises:
-        TooLargeError: if it has.
+        TooLargeError: if the file has too many.
     """
     separators = [one.encode() for one in (SEPARATORS if sep is None else [sep])]
     lines = content.count(b"\n") + content.count(b"\r")
@@ -126,7 +126,7 @@ def division(content: bytes, encoding: str, sep: str | None = None, asked: Names
 
 
 def _above_totals(content: bytes, encoding: str, found: Division, names: list[str], label: str | None) -> Division:
-    """Return the division with the number of rows of the table, where totals or remarks stand below it."""
+    """Return the division; if totals or remarks stand below the table, state the number of the table's rows in it."""
     if label is None:
         return found
     with text_lines(content, encoding) as lines:
@@ -182,7 +182,7 @@ def _rank(rows: list[list[str]], sep: str, asked: Names) -> tuple[int, bool, boo
     """Return a sort key of a candidate separator; the candidate with the largest key is the most likely separator.
 
     A row with more values than column names cannot be read. So a separator that produces such rows ranks below a
-    separator that produces none. A separator that produces more of the wanted names ranks above all.
+    separator that produces none. Above all counts how many of the wanted names a separator produces.
     """
     rows = [row for row in rows[(asked.row or 1) - 1 :] if any(row)]
     rows = rows if asked.row else rows[place_of_names(rows, asked.wanted) :]

@@ -43,7 +43,7 @@ STDIN = Path("-")  # the path that stands for standard input, as in other comman
 
 
 def is_table(path: Path) -> bool:
-    """Return whether a file is a table, by the suffix of its name; standard input and folders of parts are some."""
+    """Return whether a path is a table: by the suffix of a file, and always for standard input or a folder of parts."""
     return path == STDIN or is_parts(path) or _without_gz(path).suffix.lower() in SUFFIXES
 
 
@@ -83,7 +83,7 @@ def read_accounted(
         classes: columns of classes in a text file, where only an empty value is missing: "NA" and "None" are read as
             classes.
         form: format of a text file; None for the defaults of `TextFormat`.
-        names: what is known of the row of names in a text or Excel file; None for what the other arguments say.
+        names: what is known of the row of names in a text or Excel file; None to take it from the other arguments.
 
     Returns:
         The table and the report. Column names are text, and rows are numbered from 0. A named index of a Parquet file
@@ -91,8 +91,8 @@ def read_accounted(
 
     Raises:
         FileNotFoundError: if there is no file at `path`.
-        ValueError: if it is a folder, or the file cannot be read as a table, has no rows, or has two columns of one
-            name.
+        ValueError: if `path` is any other folder, or the file cannot be read as a table, has no rows, or has two
+            columns of one name.
     """
     import pandas as pd
 
@@ -204,7 +204,7 @@ def _without_gz(path: Path) -> Path:
 
 
 def content_of(path: Path) -> bytes:
-    """Return the bytes of a file, unpacked if gzip has packed it; of standard input all that is to come."""
+    """Return the bytes of a file, unpacked if gzip has packed it; for `STDIN`, read standard input to its end."""
     if path == STDIN:
         return read_at_most(sys.stdin.buffer)
     with path.open("rb") as stored:
@@ -237,7 +237,7 @@ def is_text_file(path: Path) -> bool:
 
 
 def answer_suffix(table: Path) -> str:
-    """Return the suffix of a table of answers to the rows of a table: of its own format, if that is written.
+    """Return the suffix for a table of predictions: that of the format of `table`, if mgce writes it, otherwise .csv.
 
     Example:
         >>> [answer_suffix(Path(name)) for name in ("a.xlsm", "a.parquet", "a.tsv", "folder", "-")]
@@ -247,7 +247,7 @@ def answer_suffix(table: Path) -> str:
 
 
 def is_like(out: Path, table: Path) -> bool:
-    """Return whether a file to write may be the file of a table with other cells: by the suffixes of their names.
+    """Return whether the file `out` may be a changed copy of the file of a table, by the suffixes of both names.
 
     Example:
         >>> is_like(Path("new.csv"), Path("old.tsv")), is_like(Path("new.xlsx"), Path("old.xlsm"))
@@ -263,7 +263,7 @@ def _reader(path: Path, content: bytes) -> Reader | None:
     """Return the function that reads a file of a format with types; None for a text file.
 
     Raises:
-        ValueError: if the file is of a format that is not supported, or its name says another one.
+        ValueError: if the format of the file is not supported, or is not the one that its name states.
     """
     suffix = "" if path == STDIN else _without_gz(path).suffix.lower()
     reader = reader_of_content(content) if path == STDIN else READERS.get(suffix)
@@ -278,7 +278,7 @@ def _reader(path: Path, content: bytes) -> Reader | None:
 
 
 def _check_sheet(path: Path, reader: Reader | None, form: TextFormat) -> None:
-    """Raise an error if a sheet is requested of a file that is not an Excel file, or a row of one without rows."""
+    """Raise an error if `form` names a sheet of a file that is no Excel file, or a row of names that it cannot have."""
     if form.header is not None and reader not in (None, read_excel):
         raise AskedError(expected("header", f"left out, as {table_file_name(path)} names its columns", form.header))
     if form.sheet is not None and reader is not read_excel:

@@ -88,11 +88,11 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
         name: name of the data set, also used in errors.
         features: the n rows, without their classes.
         labels: the class of each row.
-        n_train: if the first rows are the published training set, their number.
+        n_train: number of rows of the published training set, which come first; None if no split was published.
 
     Raises:
-        ValueError: if there is no row or no feature, a number is infinite, a label is missing, or the labels are not
-            classes: at least two, and if there are more, at most one for every five rows.
+        ValueError: if there is no row or no feature, a number is infinite, or a label is missing; also if there is one
+            class alone, or more than two classes and more than one for every five rows.
     """
     if len(labels) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))

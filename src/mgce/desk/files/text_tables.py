@@ -112,7 +112,7 @@ def _is_rounded(column: pd.Series[Any]) -> bool:
 
 
 def _whole_again(written: pd.Series[Any], column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as whole numbers if it is written so and 64 bits hold them; otherwise as it was read."""
+    """Return a column as whole numbers if its cells are written so and fit 64 bits; otherwise as pandas read it."""
     cells = written.dropna()
     if cells.str.fullmatch(r"\s*[-+]?\d+\s*").all():
         whole = of_values([None if cell != cell else int(cell) for cell in written])

@@ -59,7 +59,7 @@ _TEXTS = {
 
 
 def kind_of(content: bytes) -> tuple[str, str] | None:
-    """Return what a file is, with advice; None for text with separators, and what is not known.
+    """Return the format of a file in words, with advice; None for text with separators and for unknown formats.
 
     Example:
         >>> kind_of(b'[{"a": 1}]'), kind_of(b"a,b")
@@ -93,8 +93,8 @@ Read = tuple["pd.DataFrame", Reading, list[str]]
 def read_parquet(content: io.BytesIO, asked: Asked) -> Read:
     """Read a Parquet file in batches of rows.
 
-    A small file can contain a long text that is repeated in millions of rows. So what the cells become is counted
-    first, and once more while they are read.
+    A small file can contain a long text that is repeated in millions of rows. So the memory of the cells is estimated
+    first, and counted once more while they are read.
     """
     import pyarrow.parquet as pq
 
@@ -165,7 +165,7 @@ def read_json_lines(content: io.BytesIO, asked: Asked) -> Read:
 
 
 def _append(columns: dict[str, list[Any]], pairs: dict[str, Any], row: int) -> None:
-    """Append the values of an object to their columns, after None for the rows that lack them."""
+    """Append the values of an object, which is row `row`, to their columns, after None for rows without a value."""
     for name, value in pairs.items():
         values = columns.setdefault(name, [])
         values.extend([None] * (row - len(values)))
@@ -209,7 +209,7 @@ def reader_of_content(content: bytes) -> Reader | None:
 
 
 def _read(frame: pd.DataFrame, file: str, source: str, notes: Collection[str], names: list[str] | None = None) -> Read:
-    """Return a table with the report: `source` is its format in words, and `names` are those that stand in the file."""
+    """Return a table with the report: `source` is its format in words, and `names` are the column names in the file."""
     reading = Reading(file, *frame.shape, source=source, sentences=tuple(notes))
     return frame, reading, [*map(str, frame.columns)] if names is None else names
 
@@ -217,7 +217,7 @@ def _read(frame: pd.DataFrame, file: str, source: str, notes: Collection[str], n
 def _of_batches(
     batches: Iterable[Any], schema: Any, size: TableSize, file: str, source: str, notes: Collection[str] = ()
 ) -> Read:
-    """Combine batches of Arrow into a table; count what their cells become, to stop if that is too much."""
+    """Combine batches of Arrow into a table; count the memory of their cells, and stop if that is too much."""
     import pyarrow as pa
     from pyarrow.types import is_nested
 
@@ -275,7 +275,7 @@ def _is_vector(cell: list[Any]) -> bool:
 
 
 def _lists_as_text(cells: list[Any]) -> list[Any]:
-    """Return the cells of a column, with lists as they would be written unless all cells are vectors of one length."""
+    """Return the cells of a column, with lists as JSON texts unless all cells are vectors of one length."""
     lengths = {len(cell) if isinstance(cell, list) else 0 for cell in cells if cell is not None}
     if len(lengths) == 1:
         return cells

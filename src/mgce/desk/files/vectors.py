@@ -24,7 +24,7 @@ SCALAR = r"np\.\w+\(([^()]*)\)"
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The numbers of a row in a cell, which pandas compares and hashes as it does any object.
+    """A vector of numbers in one cell of a table; pandas compares and hashes it like any object.
 
     Attributes:
         raw: the numbers as float32.
@@ -33,17 +33,17 @@ class Vector:
     raw: bytes
 
     def __str__(self) -> str:
-        """Return a name for the content, which files show instead of the numbers."""
+        """Return a hash of the numbers, which files show instead of the numbers."""
         return blake2b(self.raw, digest_size=16).hexdigest()
 
     @property
     def width(self) -> int:
-        """The number of numbers."""
+        """The length of the vector."""
         return len(self.raw) // 4
 
 
 def vectors(values: NDArray[Any]) -> list[Vector]:
-    """Return the rows of a matrix as cells.
+    """Return the rows of a matrix as vectors, each for one cell.
 
     Example:
         >>> [one.width for one in vectors(np.zeros((2, 3)))]
@@ -59,7 +59,7 @@ def matrix(cells: pd.Series[Any]) -> NDArray[np.float32]:
 
 
 def with_vectors(frame: pd.DataFrame, skip: Collection[str] = (), shortest: int = SHORTEST) -> pd.DataFrame:
-    """Return a table in which cells that are lists of numbers are vectors; other columns stay as they are.
+    """Return a table in which columns of lists of numbers become columns of vectors; other columns stay as they are.
 
     Args:
         frame: the table.
@@ -79,7 +79,7 @@ def with_vectors(frame: pd.DataFrame, skip: Collection[str] = (), shortest: int 
 
 
 def _vectors_of(column: pd.Series[Any], shortest: int) -> pd.Series[Any] | None:
-    """Return a column as vectors; None if a cell with a value is no list of as many numbers as the first."""
+    """Return a column as vectors; None unless every cell with a value is a list of equally many numbers."""
     import pandas as pd
 
     there = column.notna().to_numpy()
@@ -99,7 +99,7 @@ def _vectors_of(column: pd.Series[Any], shortest: int) -> pd.Series[Any] | None:
 
 
 def _numbers(cell: Any, shortest: int) -> NDArray[np.float32] | None:
-    """Return the numbers of a cell: a list, or a list as text in the form of JSON, Python, NumPy or PyTorch."""
+    """Return the numbers in a cell: a list, or its text as JSON, Python, NumPy or PyTorch write it; else None."""
     try:
         if isinstance(cell, str):
             found = WRITTEN.fullmatch(cell)

@@ -27,7 +27,7 @@ def check_excel(option: str) -> None:
         option: the name of the option that asks for an Excel file, for the error.
 
     Raises:
-        ValueError: if it is not installed.
+        ValueError: if the library is not installed.
     """
     try:
         import openpyxl  # noqa: F401  # needed later
@@ -107,8 +107,8 @@ def to_table_file(
     Args:
         frame: the table.
         path: the path of the file: .parquet, .xlsx, or anything else for CSV.
-        digits: of numbers in a CSV file: see :func:`to_csv`.
-        formulas: of a CSV file: see :func:`to_csv`. Texts in other files are no formulas.
+        digits: significant digits of numbers in a CSV file: see :func:`to_csv`.
+        formulas: whether a CSV file may have formulas: see :func:`to_csv`. Texts in other files are no formulas.
         sheet: the name of the sheet of an Excel file.
     """
     suffix = path.suffix.lower()
