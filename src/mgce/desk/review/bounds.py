@@ -28,7 +28,8 @@ class ErrorBound:
         upper: with probability 1 - delta, the model errs on at most this share of future examples drawn in the same
             way. It is not below errors / n.
         delta: probability with which the bound may fail, at any time.
-        after: the bound after `MORE` further draws, if these go as the draws before; shorter if too few are left.
+        after: the bound after each number in `MORE` of further checked rows, if these show errors as often as the rows
+            before; shorter if too few rows are left.
     """
 
     n: int
@@ -47,18 +48,18 @@ def error_bound(
     *,
     is_open: Sequence[bool] | None = None,
 ) -> ErrorBound | None:
-    """Bound the error of a model from examples drawn at random, whose right labels a person has looked up.
+    """Bound the error of a model from examples drawn at random, whose labels a person has checked.
 
     The bound is the one of :func:`mgce.certify` with `anytime`. The given labels of two thirds of the examples, those
-    of the last draws, tell how often the model disagrees. The bound assumes that the right labels are right. In
-    simulated worlds 3 % of wrong looks, in favour of the model, made such bounds at delta 0.05 false in 28 to 72 % of
-    draws. It stays valid if you compute it again after each further example. It holds for one model only: if you train
-    several models, the bound of each fails with probability delta, and the best bound may fail more often.
+    of the last draws, tell how often the model disagrees. The bound assumes that the person's labels are right. In
+    simulated worlds, 3 % of wrong decisions in favour of the model made such bounds at delta 0.05 false in 28 to 72 %
+    of draws. The bound stays valid if you compute it again after each further example. It holds for one model only: if
+    you train several models, the bound of each fails with probability delta, and the best bound may fail more often.
 
     Args:
         right: the right labels of the first m examples; None if the example was skipped, dropped or left open.
         predicted: the class that the model predicts for each example, in the order of the draws, shape (n,).
-        given: the label of each example before the looks, shape (n,).
+        given: the label of each example before the check, shape (n,).
         delta: probability in (0, 1) with which the bound may fail.
         is_open: whether each of the m examples was left open; by default none.
 
@@ -82,7 +83,7 @@ def error_bound(
     first = n - int(SHARING.reserved * n)
 
     def upper(looks: int, among: int) -> FloatArray:
-        """Return the bounds after each look, if further looks go as the first `among`."""
+        """Return the bound after each of `looks` draws, if the draws after the first `among` repeat these."""
         errors, f = (np.resize(of[:among], looks).astype(float) for of in (wrong, disagrees))
         if first == n:
             return betting_upper_sequence(errors, delta)

@@ -1,4 +1,4 @@
-r"""Clean labels with a proof: which proposals to keep, and which rows to look up, so that few wrong labels are left."""
+r"""Clean labels with a proof: which proposals to keep, and which rows to check, so that few wrong labels are left."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ SEED = 2506  # of the sample; not 0, with which people draw their simulations
 
 @dataclass(frozen=True, eq=False)
 class Cleaning:
-    """What to look up next, and which proposals are kept.
+    """The rows to check next, and the rows whose proposed label is kept.
 
     Attributes:
-        sample: rows of the random sample, all of which are looked up first, shape (n,).
-        dropped: rows that are left out of the mended table, without a look, shape (n,).
-        kept: rows whose proposed label is kept without a look, shape (n,); None until the sample is looked up.
-        to_check: rows to look up next, shape (n,).
-        wrong_left: with probability 1 - delta, at most so many labels of the mended table are wrong once no row is to
-            be looked up.
-        delta: probability with which that may fail.
+        sample: rows of the random sample, all of which are checked first, shape (n,).
+        dropped: rows that are left out of the mended table without a check, shape (n,).
+        kept: rows whose proposed label is kept without a check, shape (n,); None until the sample is checked.
+        to_check: rows to check next, shape (n,).
+        wrong_left: with probability 1 - delta, at most so many labels of the mended table are wrong once no row is
+            left to check.
+        delta: probability with which this bound may fail.
     """
 
     sample: BoolArray
@@ -45,17 +45,18 @@ class Cleaning:
 
     @property
     def is_done(self) -> bool:
-        """Whether every row is looked up, dropped, or has a proposal that is kept."""
+        """Whether every row is checked, dropped, or has a proposal that is kept."""
         return self.kept is not None and not self.to_check.any()
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """How many labels may be wrong, with which probability, once some rows are left out of the mended table.
+    """The arguments for :func:`clean_labels` if some rows are left out of the mended table.
 
     Attributes:
-        at_most: share of wrong labels for :func:`clean_labels`, of all rows. It leaves `at_most` of the rows that stay.
-        delta: delta for :func:`clean_labels`.
+        at_most: largest share of wrong labels among all rows. It is so small that few of the rows that stay are wrong,
+            as :func:`allowance` was asked.
+        delta: probability with which more labels may be wrong.
         sampled: probability with which each row is in the sample; it does not depend on the rows left out.
     """
 
@@ -65,12 +66,12 @@ class Allowance:
 
 
 def sample_share(p_wrong: Any, allowed: int, delta: float) -> float:
-    r"""Return the probability pi of each row to be in the sample for which :func:`clean_labels` needs the fewest looks.
+    r"""Return the probability pi with which each row is in the sample, so that few rows have to be checked.
 
     For each k, pi is the least with :math:`P\big(\mathrm{Bin}(A + k + 1, \pi) \le k\big) \le \delta`. Let W be the
-    number of proposals up to a row that are wrong, as estimated. About Poisson(pi W) of them are in the sample, and the
-    row is kept where these are k at most. Estimates only change the number of looks: any pi is valid that is fixed
-    before them.
+    estimated number of wrong proposals among the rows up to one row, the least doubtful first. About Poisson(pi W) of
+    these proposals are in the sample, and the row is kept if they are k at most. The estimates only change how many
+    rows are checked: any pi is valid that is fixed before the checks.
 
     Args:
         p_wrong: how probably each proposal is wrong, shape (n,).
@@ -93,9 +94,9 @@ def sample_share(p_wrong: Any, allowed: int, delta: float) -> float:
 
 
 def allowance(p_wrong: Any, left_out: int, at_most: float, delta: float) -> Allowance:
-    r"""Return how many labels may be wrong, so that few of the rows that stay are, however many rows are left out.
+    r"""Return how many labels may be wrong, so that at most a share `at_most` is wrong of the rows that stay.
 
-    The number allowed depends on how many rows a person could not label, so on the sample. There are steps
+    The number allowed depends on how many rows a person could not label, and so on the sample. There are steps
     :math:`i = 0, 1, \dots`, one for each 2 % of the rows left out. Step i spends :math:`\delta_i`, with
     :math:`\sum_i \delta_i \le \delta`, so that the bound of whichever step is reached holds.
 
@@ -136,39 +137,39 @@ def clean_labels(
     sampled: float | None = None,
     generator: np.random.Generator | None = None,
 ) -> Cleaning:
-    r"""Say which rows to look up, so that at most a share of the labels of the mended table is wrong.
+    r"""Say which rows to check, so that at most a share `at_most` of the labels of the mended table is wrong.
 
     Each row has a proposed label: the given one, or the suggestion of a model. Each row is in a random sample with
-    probability pi, independently of the others. Look up the whole sample. Then go through the rows from the least
-    doubtful one on, and stop before the sample has shown k + 1 wrong proposals. The proposals of the rows before that
-    are kept, and all others are looked up. With A the number of wrong labels allowed,
+    probability pi, independently of the others. A person checks the whole sample. Then go through the rows from the
+    least doubtful one on, and stop before the sample has shown k + 1 wrong proposals. The proposals of the rows passed
+    are kept, and all other rows are checked. With A the number of wrong labels allowed,
 
     .. math:: k = \max\{j: P\big(\mathrm{Bin}(A + j + 1, \pi) \le j\big) \le \delta\}
 
-    Why it holds, whatever the doubts and the noise, for every n. Take the wrong proposals in the order of doubt. Each
-    is in the sample with probability pi. If more than A are left, the sample held at most k of those that came before
-    the (A + 1)-th one outside of it. Their number is negative binomial, so that this has the probability
-    :math:`P(\mathrm{Bin}(A + k + 1, \pi) \le k) \le \delta`. Nothing is paid for the choice of the place to stop.
+    The bound holds for every n, whatever the doubts and the noise. Take the wrong proposals in the order of doubt. Each
+    is in the sample with probability pi. If more than A wrong proposals are left, at most k wrong proposals in the
+    sample come before the (A + 1)-th wrong one outside of it. The number of these is negative binomial, so that this
+    event has the probability :math:`P(\mathrm{Bin}(A + k + 1, \pi) \le k) \le \delta`. Nothing is paid for the choice
+    of the place to stop.
 
     Args:
         doubt: how doubtful each proposal is, shape (n,); only the order counts. It must not depend on right labels of
             the rows to be sampled.
-        found_wrong: whether the proposal was wrong, for each row that was looked up. A row without an answer counts as
+        found_wrong: whether the proposal was wrong, for each row that was checked. A row without an answer counts as
             wrong, and has to be left out of the mended table.
         at_most: the largest share of wrong labels in the mended table, in (0, 1).
-        drop: share of the rows, the most doubtful ones, to leave out without a look, in [0, 1).
+        drop: share of the rows, the most doubtful ones, to leave out without a check, in [0, 1).
         known: rows whose right label was known beforehand, shape (n,); they are neither sampled nor dropped.
         delta: probability in (0, 1) with which more labels may be wrong.
-        sampled: pi, in (0, 1], the same at every call; by default that of :func:`sample_share`, if doubts are how
-            probably proposals are wrong.
+        sampled: pi, in (0, 1], the same at every call; by default that of :func:`sample_share`, which takes `doubt` for
+            the probability that a proposal is wrong.
         generator: NumPy generator for the sample, in the same state at every call; by default one with a fixed seed.
 
     Returns:
-        The rows to look up next, and what is kept.
+        The rows to check next, and the rows that are kept.
 
     Raises:
-        ValueError: if shapes or shares are out of range, or so few wrong labels are allowed that every row has to be
-            looked up.
+        ValueError: if shapes or shares are out of range.
 
     Example:
         >>> rng = np.random.default_rng(0)

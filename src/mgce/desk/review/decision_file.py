@@ -1,4 +1,4 @@
-"""Read what a person decided about labels, and find the rows: every command refuses the same decisions."""
+"""Read a person's decisions on labels, and check that they fit the rows of a table, in the same way in all commands."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Decision:
         given: the label before the review.
         decision: one of `DECISIONS`.
         label: the right label; "" if the example was dropped or skipped.
-        is_random: whether the example was shown because it was drawn at random, before it came as a suspect.
+        is_random: whether the page showed the example as a row drawn at random, and not first as a suspect.
         draw: position of the example in a random order of all examples, from 1; None if unknown.
         draw_probability: probability with which the example is the first draw: see `mgce.desk.review.draws.Draws`.
         name: the name of the example in the id column, or its number; for errors.
-        is_both: whether it is one of the suspects of the page and one of the rows drawn at random for it.
+        is_both: whether the example is one of the suspects of the page and also one of its rows drawn at random.
     """
 
     key: str
@@ -113,7 +113,7 @@ def _decisions_in(path: Path) -> list[Decision]:
 
 
 def _differ(one: Decision, other: Decision) -> bool:
-    """Return whether two decisions on an example are not the same."""
+    """Return whether two decisions on an example differ in the decision or in the label."""
     return (one.decision, one.label) != (other.decision, other.label)
 
 
@@ -157,7 +157,7 @@ def _check_label(decision: str, label: str, given: str, suggested: str | None, p
 
 
 def spelt_alike(decisions: Sequence[Decision], labels: Iterable[str]) -> list[Decision]:
-    """Return decisions with their labels in the spelling of known labels."""
+    """Return decisions with their given and decided labels in the spelling of the known labels `labels`."""
     import pandas as pd
 
     known = {*labels}
@@ -178,9 +178,9 @@ def check_decided(
     unmended: Set[str] = frozenset(),
     option: str = "checked",
 ) -> None:
-    """Raise an error unless each decision is about a row that is there, and about the label that the row has.
+    """Raise an error unless the row of each decision exists, and has the label that the decision is about.
 
-    A row that a person decided to drop may be gone. A label may already be the one that was decided on.
+    A row that a person decided to drop may be gone. The label of a row may already be the decided one.
 
     Args:
         decisions: the decisions, at most one for each row.

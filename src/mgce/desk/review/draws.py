@@ -60,12 +60,13 @@ def draw(keys: Sequence[str], held_out: NDArray[np.bool_], seed: int) -> Draws:
 
 
 def share_range(wrong: int, n: int, delta: float = 0.05) -> tuple[float, float]:
-    r"""Return the range of shares of wrong labels that n rows drawn at random leave open, as the review page does.
+    r"""Return a range for the share of wrong labels, from n rows drawn at random, as the review page shows it.
 
     .. math:: \Big\{p: \frac{B(w + 1/2, n - w + 1/2)}{B(1/2, 1/2)} \le \frac{p^w (1 - p)^{n - w}}{\delta}\Big\}
 
-    of w wrong ones. A bet of all shares together beats any other share by 1 to :math:`\delta`. So the range holds with
-    probability :math:`1 - \delta` whenever a person stops.
+    if w of the n labels are wrong. The fraction is the mean of the likelihood over shares, with the weights of a beta
+    distribution. With probability :math:`1 - \delta`, this mean never exceeds the likelihood of the true share divided
+    by :math:`\delta`. So the range holds whenever a person stops.
 
     Args:
         wrong: number of these rows whose label is wrong.

@@ -23,10 +23,11 @@ def example_keys(
 
     Equal examples are numbered by increasing label. So keys do not depend on the order of the examples. Only examples
     that also have equal labels may swap keys, and such examples are interchangeable. Examples that are equal in
-    standard form alone are not: their keys are made from the exact content.
+    standard form alone get keys from their exact content.
 
     Args:
-        examples: the content of each example, :func:`packed`, of texts in standard form: see :func:`number_text`.
+        examples: the content of each example, as :func:`packed` joins it, of texts in the standard form of
+            :func:`number_text`.
         labels: the label of each example, by which equal examples are numbered.
         exact: a function that returns the exact content of the examples at some places; None if the content is exact.
 
@@ -65,7 +66,7 @@ def packed(*texts: str) -> str:
 
 
 def number_text(text: str) -> str:
-    """Return a number in one standard form, however a program wrote it; of any other text, strip the blanks.
+    """Return a number in one standard form, however a program wrote it; return any other text without outer blanks.
 
     Example:
         >>> [number_text(text) for text in ("1.50", "3", "0.1000000000000000055", "1234567890123456789", " new ")]

@@ -46,17 +46,17 @@ def rows_of_csv(path: Path, name: str) -> list[list[str]]:
 
 
 def one_of(cells: Mapping[str, str], column: str, values: Collection[str], name: str, place: str) -> str:
-    """Return a cell that holds one of some values.
+    """Return the cell of a column, after checking that it holds one of the texts `values`.
 
     Args:
         cells: the cells of a row by the names of their columns.
         column: the name of the column.
-        values: what it may hold, at least two texts.
+        values: the texts that the cell may hold, at least two.
         name: the name of the argument or option, for errors.
         place: where the row is, for errors.
 
     Raises:
-        ValueError: if it holds something else.
+        ValueError: if the cell holds something else.
     """
     if cells[column] not in values:
         *some, last = (value or "nothing" for value in values)
@@ -65,7 +65,7 @@ def one_of(cells: Mapping[str, str], column: str, values: Collection[str], name:
 
 
 def count_in(cells: Mapping[str, str], column: str, name: str, place: str) -> int:
-    """Return a cell that holds a whole number from 1, with the arguments and errors of :func:`one_of`."""
+    """Return the whole number from 1 in the cell of a column; arguments and errors are those of :func:`one_of`."""
     value = _number(cells[column])
     if not (value >= 1 and value % 1 == 0):
         raise _misfit(cells, column, "a whole number from 1", name, place)
@@ -73,7 +73,7 @@ def count_in(cells: Mapping[str, str], column: str, name: str, place: str) -> in
 
 
 def probability_in(cells: Mapping[str, str], column: str, name: str, place: str) -> float:
-    """Return a cell that holds a probability, with the arguments and errors of :func:`one_of`."""
+    """Return the probability in the cell of a column; arguments and errors are those of :func:`one_of`."""
     value = _number(cells[column])
     if not 0 <= value <= 1:
         raise _misfit(cells, column, "a number in [0, 1]", name, place)
@@ -81,7 +81,7 @@ def probability_in(cells: Mapping[str, str], column: str, name: str, place: str)
 
 
 def _misfit(cells: Mapping[str, str], column: str, what: str, name: str, place: str) -> ValueError:
-    """Return the error that says what was expected in which column, what came, and where."""
+    """Return the error on a cell: what was expected in which column, what the cell holds, and where it is."""
     return ValueError(
         expected(name, f"a file with {what} in the column {column}", f"{cells[column] or 'nothing'} in {place}")
     )

@@ -112,7 +112,7 @@ def sheet(shown: Sequence[Shown], title: str, saved_as: str, beside: Beside = Be
         shown: the examples in the order in which to show them, at least one.
         title: title of the page, as plain text.
         saved_as: name of the file of decisions that the page saves.
-        beside: what else it shows.
+        beside: what else the page shows.
     """
     examples = [one.suspect for one in shown]
     labels = {label for one in examples for label in (one.given, one.suggested, one.alternative)}
@@ -180,10 +180,10 @@ def class_keys(classes: Sequence[str]) -> list[str]:
 
 
 def sheet_id(shown: Sequence[Shown]) -> str:
-    """Return the name under which a browser keeps the decisions on these examples; it is in the page too.
+    """Return the name under which a browser keeps the decisions on these examples; the page holds this name too.
 
-    The browser stores a decision as the number of the row and that of the class. Where other classes are suggested, the
-    same numbers mean something else, so the name changes with them.
+    The browser stores a decision as the number of the row and the number of the class. If other classes are suggested,
+    the same numbers mean something else, so the name depends on the suggestions.
     """
     examples = [one.suspect for one in shown]
     content = json_in_html({"rows": [[one.key, one.given, one.suggested, one.alternative] for one in examples]})
@@ -191,13 +191,13 @@ def sheet_id(shown: Sequence[Shown]) -> str:
 
 
 def is_page_of_others(page: Path, shown: Sequence[Shown]) -> bool:
-    """Return whether a file is a review page of other examples: its decisions may not be saved yet."""
+    """Return whether a file is a review page of other examples, whose decisions may not be saved yet."""
     content = page.read_bytes() if page.is_file() else b""
     return ID.encode() in content and sheet_id(shown).encode() not in content
 
 
 def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[bytes]:
-    """Return the content of the image file of each example; a column holds the file names.
+    """Return the content of the image file of each example.
 
     Args:
         shown: the examples.
@@ -282,7 +282,7 @@ def _body(title: str, column: str) -> str:
     """Return the page without its rows.
 
     Args:
-        title: its title.
+        title: title of the page.
         column: the column of the labels in the table.
     """
     buttons = "".join(

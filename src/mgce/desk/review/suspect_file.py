@@ -79,7 +79,7 @@ class Suspect:
 
     @property
     def proposal(self) -> tuple[str, float, float]:
-        """The likelier one of the given and the suggested label; how probably it is wrong; and what breaks ties."""
+        """The likelier of the given and the suggested label, how probably it is wrong, and a number to break ties."""
         other = self.p_wrong * min(1.0, self.p_suggested / max(1e-6, 1 - self.p_given))
         if self.suggested != self.given and other > 1 - self.p_wrong:
             return self.suggested, 1 - other, 1 - self.p_suggested
@@ -132,7 +132,7 @@ def check_overwritten(option: str, path: Path) -> None:
 
 
 def own_name(name: str) -> str:
-    """Return the name of a table's column in the file; a name that the file uses itself gets the prefix `TABLE`.
+    """Return a column's name in the file of suspects; a name that the file uses itself gets the prefix `TABLE`.
 
     Example:
         >>> own_name("age"), own_name("key"), own_name("table: key")
@@ -142,7 +142,7 @@ def own_name(name: str) -> str:
 
 
 def _table_name(name: str) -> str:
-    """Return the name in the table of a column of the file."""
+    """Return a column's name in the table, given its name in the file of suspects."""
     return name.removeprefix(TABLE) if _plain(name) in COLUMNS else name
 
 
@@ -153,11 +153,11 @@ def _plain(name: str) -> str:
 
 
 def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[str]:
-    """Return the cells of the column `CHECK`: for each row the size of the file, and a hash of what nobody may edit.
+    """Return the cells of the column `CHECK`: for each row the size of the file, and a hash of cells not to be edited.
 
     Args:
         cells: the n cells of each column in `CHECKED_CELLS`.
-        n_columns: number of columns of the file, that of these cells included.
+        n_columns: number of columns of the file, with the column `CHECK`.
 
     Example:
         >>> row_checks({name: ["x"] for name in CHECKED_CELLS}, 18)
@@ -170,13 +170,13 @@ def row_checks(cells: Mapping[str, Sequence[object]], n_columns: int) -> list[st
 
 
 def _row_check(cells: Mapping[str, str], size: str) -> str:
-    """Return the size and a hash that does not depend on how a spreadsheet writes numbers and truth values."""
+    """Return the size and a hash of a row that does not depend on how a spreadsheet writes numbers and truth values."""
     texts = [number_text(cells[name]) for name in CHECKED_CELLS]
     return f"{size}-{_hash([size, *(text.upper() if text.upper() in ('TRUE', 'FALSE') else text for text in texts)])}"
 
 
 def _label_check(cells: Mapping[str, str]) -> str:
-    """Return a hash of the labels as they are written."""
+    """Return a hash of the labels of a row as they are written."""
     return _hash([cells[name] for name in LABELS])
 
 
@@ -196,12 +196,13 @@ def _has_check(head: Sequence[str]) -> bool:
 
 
 def _edits(head: Sequence[str], rows: Sequence[Sequence[str]], *, written_over: bool = False) -> str:
-    """Return a sentence on how a file of suspects was edited; "" if it was not, or has no column that tells.
+    """Return a sentence on how a file of suspects was edited; "" if it was not, or if it lacks the column `CHECK`.
 
     Args:
         head: the names of its columns.
         rows: its rows.
-        written_over: whether what matters is not how labels are written, but whether a column was added.
+        written_over: whether the file is to be replaced: then an added column is an edit, but not a label that a
+            spreadsheet has written otherwise.
     """
     place = len(COLUMNS)
     sizes = [re.fullmatch(r"(n(\d+)x(\d+))-.*", row[place]) if len(row) > place else None for row in rows]
