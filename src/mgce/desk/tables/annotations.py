@@ -1,4 +1,4 @@
-"""Replace several labels a row of a table by their consensus: columns of labels, or a long file of labels."""
+"""Replace the several labels of each row of a table, in columns or in a long file, by their consensus."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Annotated:
     """A table whose labels are a consensus.
 
     Attributes:
-        frame: the table, with the consensus as the target of `plan`; missing in rows without a label.
-        plan: the settings, in which the columns of single labels are no features.
-        consensus: the consensus of all rows.
+        frame: the table, with the consensus in the column `plan.target`; this cell is empty in rows without a label.
+        plan: the settings, by which the columns of the annotators' labels are no features.
+        consensus: the consensus on all rows, with its probabilities.
         given: the labels of each row as text, one column for each annotator or one for all.
         names: name of each row.
         notes: sentences for the user.
@@ -50,7 +50,7 @@ class Annotated:
     notes: list[str]
 
     def to_csv(self) -> bytes:
-        """Return a CSV file of all rows: consensus, its probability, the place among rows to ask about, and labels."""
+        """Return a CSV file of all rows: consensus, its probability, the rank among rows to ask about, and labels."""
         found = self.consensus
         rank = np.empty(len(found.order), np.int64)
         rank[found.rows_to_label(len(rank))] = np.arange(1, len(rank) + 1)
@@ -69,7 +69,7 @@ class Annotated:
 def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """Return the columns of labels as text, NaN for no label.
 
-    Of one annotator who skipped rows, pandas writes 1.0 where it writes 1 of another: both become 1.
+    If an annotator skipped rows, pandas reads the label 1 as 1.0. It becomes 1 if another annotator has the label 1.
 
     Raises:
         ValueError: if a column is missing or named twice.
@@ -84,10 +84,10 @@ def of_columns(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def columns_of_long_file(long: pd.DataFrame, rows: pd.Series[Any], named: Mapping[str, str]) -> dict[str, str]:
-    """Return which column of a long file holds what, from `ROW`, `ANNOTATOR` and `LABEL` to a name.
+    """Return the name of a long file's column of rows, of annotators and of labels, by `ROW`, `ANNOTATOR` and `LABEL`.
 
-    A column is found by its name, in any case. Otherwise the rows are the column with most of the names of rows, an
-    annotator labels a row once, and the labels are what is left.
+    A column is found by its name, in upper or lower case. Otherwise, the column of rows is the one with most names of
+    rows. The column of annotators is the only one without equal values for one row. The labels are in the column left.
 
     Args:
         long: the file, its cells as text.
@@ -95,7 +95,7 @@ def columns_of_long_file(long: pd.DataFrame, rows: pd.Series[Any], named: Mappin
         named: columns that are known.
 
     Raises:
-        ValueError: if a column is missing, or it is not clear which one is meant.
+        ValueError: if a column in `named` is missing, or it is not clear which column is meant.
     """
     for role, name in named.items():
         require_column(long, name, role, "the file of annotations")

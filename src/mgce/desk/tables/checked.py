@@ -93,14 +93,14 @@ class Checked:
         return replace(self, decisions={**self.decisions, **copies})
 
     def by_row(self, rows: Rows) -> dict[int, Decision]:
-        """Return the decisions by the index of the row in `rows`, which contains only rows whose label is a class."""
+        """Return the decisions by the index of the row in `rows`, without those on rows whose label is no class."""
         place = {int(row): index for index, row in enumerate(rows.frame.index)}
         return {place[row]: one for row, one in self.decisions.items() if row in place}
 
     def without_lost(self, rows: Rows) -> Rows:
-        """Return the rows without the classes that a person left no row of, such as those of typing errors.
+        """Return the rows without the classes of which the decisions leave no row, such as misspelt ones.
 
-        The rows of such a class have the label that was decided on, as if it had been given.
+        The rows of such a class get the decided label, as if it had been given.
         """
         if not self.decisions:
             return rows
@@ -147,7 +147,7 @@ class Checked:
         )
 
     def settled(self, judgement: DoubtfulLabels, rows: Rows) -> DoubtfulLabels:
-        """Return the judgement with all labels that a person has decided on marked as not suspect."""
+        """Return the judgement in which no label that a person has decided on counts as suspect."""
         done = np.array([row for row, one in self.by_row(rows).items() if one.is_settled], dtype=np.int64)
         return judgement.settled(done)
 
@@ -197,7 +197,7 @@ def findings(
 ) -> Findings | None:
     """Return the results of a review: counts of decisions, and bounds on errors from the rows drawn at random.
 
-    Without a decision, there are none.
+    If there is no decision, return None.
 
     Args:
         checked: the decisions.
@@ -238,11 +238,11 @@ def findings(
 
 
 def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws, delta: float) -> float | None:
-    """Estimate how many labels are still wrong: as many of the rows left as of the drawn ones that are no suspects.
+    """Estimate how many labels are still wrong, by the share of wrong labels among drawn rows that are no suspects.
 
-    Once all suspects of a page were looked up, those among the drawn rows say nothing of the rows that are left. If
-    more of the drawn rows are suspects than those looked up explain, suspects are left. Then the estimate is the share
-    of wrong labels among all drawn rows, less what was found.
+    If all suspects are checked, drawn suspects say nothing of the unchecked rows. If more of the drawn rows are
+    suspects than the number of checked suspects explains, in a test at level `delta`, suspects are left. Then the
+    estimate is the number of wrong labels by the share among all drawn rows, less the wrong labels that were found.
     """
     settled = {row: one for row, one in decided.items() if one.is_settled}
     drawn = [row for row in order if row in settled]
@@ -260,7 +260,7 @@ def _about(order: Sequence[int], decided: Mapping[int, Decision], draws: Draws, 
 def _left(
     order: Sequence[int], decided: Mapping[int, Decision], draws: Draws, delta: float
 ) -> tuple[int, float | None, float | None]:
-    """Bound the share of labels that are wrong and not corrected.
+    """Bound the share of labels that are wrong and not corrected, from the rows `order`, drawn at random.
 
     A row that was skipped or left open counts as a wrong label.
 

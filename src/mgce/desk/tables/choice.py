@@ -1,4 +1,4 @@
-"""The models of a fit to a table: what learns from corrected labels, or what the user has named."""
+"""Name and choose the model of a fit to a table: one that learns from corrected labels, or one that the user named."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def candidates(model: str, *, encoded: bool = False, wide: bool = False) -> list
     """Return the names of the models to fit and to choose among.
 
     Args:
-        model: the one that the user named, or `AUTO`.
+        model: the model that the user named, or `AUTO`.
         encoded: whether all features come from an encoder: a column of embeddings, or texts with their meaning.
         wide: whether the table has `WIDE` columns of numbers or more and no others, or texts with their meaning.
     """
@@ -77,7 +77,7 @@ def estimator(name: str, seed: int, jobs: int = 1) -> Any:
 
     Args:
         name: one of `CORRECTING` or `NAMED`.
-        seed: of its random draws.
+        seed: seed of the model's random draws.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
     """
     if name == CORRECTION:
@@ -90,7 +90,7 @@ def estimator(name: str, seed: int, jobs: int = 1) -> Any:
 
 
 def unlearnt(fitted: Any) -> FloatArray:
-    """Return probabilities of the labels of training rows by models that had not learnt the row, shape (n, k)."""
+    """Return the probabilities of k labels for n training rows by models that had not learnt the row, shape (n, k)."""
     return np.asarray(fitted.oof_proba_ if isinstance(fitted, MGCEEmbeddingClassifier) else fitted.left_out_proba_)
 
 
@@ -103,7 +103,7 @@ def choose(
     weight: Weight = None,
     balanced: bool = False,
 ) -> Choice:
-    """Fit each model to all rows, and choose the one that predicts most of the given labels that it had not learnt.
+    """Fit each model to all rows, and choose the one that predicts most given labels of rows that it had not learnt.
 
     Args:
         X: features of the training rows, shape (n, d): n rows, d features.
@@ -111,7 +111,7 @@ def choose(
         models: pairs of a name and an unfitted estimator, at least one.
         on_fit: called before each fit with a description of it.
         weight: weight of each row in the fits, shape (n,); None for equal weights.
-        balanced: whether the mean over labels of the share predicted decides.
+        balanced: whether the share of predicted labels is averaged over labels instead of rows.
     """
     tried = []
     for name, model in models:

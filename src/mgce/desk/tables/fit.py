@@ -43,7 +43,7 @@ OnStep = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a table beside its cells.
+    """What is known of a table besides its cells.
 
     Attributes:
         reading: the description of the table's file, if the table was read from a file.
@@ -52,7 +52,7 @@ class About:
         encoder: the card of the encoder that made the table's embeddings, for the model's file.
         consensus: the consensus of several labels a row, if the target is one.
         notes, last_notes: sentences for the user, before and after those of the fit.
-        caution: what to know before the headline.
+        caution: a warning that stands before the headline.
     """
 
     reading: Reading | None = None
@@ -99,7 +99,7 @@ class TableFit:
 
     @property
     def counts(self) -> Counts:
-        """The numbers of rows, and of those that look wrong."""
+        """The numbers of distinct rows, and of those whose label looks wrong, by class."""
         return self.totals or Counts.of(self.judgement)
 
     @property
@@ -138,13 +138,13 @@ def run(
         on_step: called at the beginning of each step with its description, its number from 1, and the largest possible
             number of steps.
         jobs: number of trees that a forest grows at once; -1 for one on each core.
-        about: what is known of the table beside its cells.
-        again: how the chosen model becomes the one to use, and all labels are judged.
+        about: what is known of the table besides its cells.
+        again: the function that returns the model to use, and judges all labels; by default it fits to all rows.
 
     Raises:
         TypeError: if `frame` is no table.
-        ValueError: if the table is not fit for classification, or too small to be split, or not the one that decisions
-            were made on.
+        ValueError: if the table is not fit for classification, or too small to be split, or is not the table that the
+            decisions are about.
     """
     about = about or About()
     reading = about.reading
@@ -220,7 +220,7 @@ def run(
 
 
 def _of_one_spelling(frame: pd.DataFrame, plan: FitPlan) -> tuple[pd.DataFrame, list[str]]:
-    """Return a table with each class in one spelling, unless they are to stay apart, and a sentence that says so."""
+    """Return a table with one spelling for each class, unless spellings stay apart; and a sentence on joined ones."""
     require_column(frame, plan.target, "target")
     labels = texts(frame[plan.target])
     changed = {} if plan.apart else joined(labels)
@@ -233,7 +233,7 @@ def _of_one_spelling(frame: pd.DataFrame, plan: FitPlan) -> tuple[pd.DataFrame, 
 def _doubted(
     judgement: DoubtfulLabels, listing: Listing, model: TableModel, consensus: Consensus | None
 ) -> DoubtfulLabels:
-    """Return the judgement with the suspects in the order of doubt in the consensus, if there is one."""
+    """Return the judgement of labels; if they are a consensus, the suspects stand in the order of doubt about it."""
     if consensus is None:
         return judgement
     place = {str(label): number for number, label in enumerate(consensus.classes)}

@@ -24,8 +24,8 @@ class FitPlan(Split):
         coverage: share of rows whose label prediction sets are to contain, in (0, 1).
         delta: probability with which the certificate may fail.
         metric: the measure by which the model is fitted: "accuracy" or "balanced". Balanced accuracy is the
-            mean over labels of the accuracy on rows of one label. For it rows are weighted, so that all labels have
-            equal weight.
+            mean over labels of the accuracy on rows of one label. For "balanced", rows are weighted so that all labels
+            have equal weight.
     """
 
     model: str = AUTO

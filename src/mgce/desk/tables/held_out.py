@@ -61,7 +61,7 @@ class HeldOut:
 
 
 def check_certifiable(plan: FitPlan, n_classes: int) -> None:
-    """Certify one made-up row: an invalid option raises its error now, not after all fits."""
+    """Certify one made-up row, so that an invalid option raises its error now, and not after all fits."""
     _certify(np.zeros(1, np.int64), np.full((1, n_classes), 1 / n_classes), plan, None)
 
 
@@ -113,13 +113,13 @@ def quality(f: NDArray[np.float64], target: IntArray, beta: float) -> dict[str, 
 
 @dataclass(frozen=True)
 class Shuffles:
-    """The limits of permutation importance, which predicts for every column and each of its shuffles.
+    """The limits of permutation importance, which takes a prediction for each shuffle of each column.
 
     A forest predicts 500 rows in a tenth of a second, so 3 shuffles of 100 columns take half a minute at most.
 
     Attributes:
-        each: shuffles of each column.
-        rows: rows held out that are predicted, at most.
+        each: number of shuffles of each column.
+        rows: most held-out rows that are predicted.
         columns: tables of more columns have no importances.
     """
 
@@ -147,7 +147,7 @@ class Measures:
     Attributes:
         confusion: number of rows by given label (first index) and predicted class (second index).
         majority: accuracy of always predicting the most frequent label of the training rows.
-        importance: importance of each column, the most important first; None for a table of too many.
+        importance: importance of each column, the most important first; None for a table of too many columns.
         clean_accuracy: estimate of the model's accuracy against right labels, computed from the rate of symmetric
             noise; None if there is no such rate.
         clean_majority: the same estimate for the accuracy `majority`.
@@ -173,7 +173,7 @@ def measure(
 
     Args:
         pipeline: a classifier of the columns that were selected as features.
-        labels: the classes that it predicts for the rows held out.
+        labels: the classes that the pipeline predicts for the rows held out.
         rows: all rows and their split.
         certificate: certificate of the pipeline on the held-out rows; its noise rate is used, unless the labels refute
             the rate.

@@ -67,12 +67,12 @@ def judge_labels(
 ) -> DoubtfulLabels:
     """Estimate how probably the given label of every row is wrong: see :func:`mgce.labels.doubtful.doubtful_labels`.
 
-    A row that a person has dropped was not learnt from. Its given label has the probabilities q T, of right labels by
-    the model and the noise matrix; by heads it has those of the model.
+    A row that a person has dropped was not learnt from. The probabilities of its given label are q T, where the judge
+    predicts the probabilities q of right labels, and T is its noise matrix. Heads have no T, so that q counts alone.
 
     Args:
-        judge: fitted to the distinct rows.
-        source: its name.
+        judge: the model that judges labels, fitted to the distinct rows.
+        source: the name of this model.
         X: features of all rows, shape (n, d): n rows, d features.
         target: given labels, shape (n,), as indices of the judge's classes.
         distinct: indices of the distinct rows that were learnt from.
@@ -142,7 +142,7 @@ def learn(rows: Rows, plan: FitPlan, models: list[tuple[str, Any]], on_fit: Call
 
 
 def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan: FitPlan, weight: Weight) -> list[str]:
-    """Say how many unlearnt labels the model predicts, if it learns all training rows and if it learns a quarter."""
+    """Say what share of unlearnt labels a model predicts if it learns all training rows, and if it learns a quarter."""
     if choice.name not in CORRECTING:
         return []
     some = np.random.default_rng(plan.seed).permutation(len(X))[: len(X) // 4]
@@ -157,7 +157,7 @@ def _what_more_rows_give(X: NDArray[Any], y: NDArray[Any], choice: Choice, plan:
 
 
 def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
-    """Return the chosen model fitted to all distinct rows, the judgement of the labels of all rows, and who judged."""
+    """Return the chosen model fitted to all distinct rows, the judgement of all labels, and the model that judged."""
     distinct, name = rows.distinct, learnt.choice.name
     selected = rows.selected.iloc[distinct]
     transformer = features_of(rows.selected, rows.columns.kinds, plan.seed).fit(selected)
@@ -170,7 +170,7 @@ def refit(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
 
 
 def as_learnt(learnt: Learnt, rows: Rows, plan: FitPlan, jobs: int) -> Judged:
-    """Return what :func:`refit` returns, but keep the model of the training rows: it learns no further ones."""
+    """Return what :func:`refit` returns, but keep the model of the training rows: it learns no further rows."""
     X, train = learnt.model.pipeline[:-1].transform(rows.selected), rows.train
     alone, made = replace(rows, held_out=train[:0]), partial(estimator, seed=plan.seed, jobs=jobs)
     judge = _judge(learnt.choice.name, learnt.choice.fitted, X[train], alone, plan, made)
@@ -182,7 +182,7 @@ def learn_all(name: str, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Calla
     """Return a model that was fitted to all distinct rows, and the model that judges their labels.
 
     Args:
-        name: of the model.
+        name: name of the model.
         X: the features of the distinct rows.
         rows: the rows.
         plan: the settings.
@@ -194,7 +194,7 @@ def learn_all(name: str, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Calla
 
 
 def _judge(name: str, fitted: Any, X: NDArray[Any], rows: Rows, plan: FitPlan, made: Callable[[str], Any]) -> Judge:
-    """Return who judges the distinct rows, with features X: the model that was fitted to them, or another one."""
+    """Return the model that judges the labels of the distinct rows, with features X: `fitted`, or another model."""
     # For the balanced metric, rows have weights by which rare labels seem right.
     if name in CORRECTING and plan.metric != "balanced":
         return Judge(name, fitted)

@@ -38,7 +38,7 @@ class Listing:
     def of(
         cls, frame: pd.DataFrame, rows: Rows, split: Split, reading: Reading | None, checked: Mapping[int, str]
     ) -> Listing:
-        """Collect the content of all rows of a table whose label is one of the classes.
+        """Collect the content of those rows of a table whose label is one of the classes.
 
         Args:
             frame: the table as it was read, with rows numbered from 0.
@@ -62,7 +62,7 @@ class Listing:
 
 
 def _whole(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return whole numbers as integers, although one is missing: pandas reads such a column as floats."""
+    """Return a column of whole numbers as integers even if a number is missing: pandas reads it as floats then."""
     if column.dtype.kind != "f" or column.notna().all() or not (column.dropna() % 1 == 0).all():
         return column
     return column.astype("Int64") if column.abs().max() < 2**53 else column
@@ -134,7 +134,7 @@ def file_of_suspects(values: Mapping[str, Any], cells: pd.DataFrame, target: str
     """Return the table of a file of suspects: the columns of `mgce`, a check of each row, and the columns of the table.
 
     Args:
-        values: the columns of our own by their names in `mgce.desk.review.suspect_file.COLUMNS`, each of n values.
+        values: the columns of `mgce` by their names in `mgce.desk.review.suspect_file.COLUMNS`, each of n values.
         cells: all other columns, shape (n, d).
         target: the column of the labels in their table.
         name: the name of the column that names the rows.

@@ -1,4 +1,4 @@
-"""Rows of a table to look up for a bound on errors, as a file for `mgce review`; and the labels that were found."""
+"""Choose rows of a table to check for a bound on errors, write them for `mgce review`, and read the right labels."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def order_to_check(
     *,
     share: bool = False,
 ) -> Looks:
-    """Return the rows to look up for a bound of a wanted width; sorting the table does not change their order.
+    """Return the rows to check for a bound of a wanted width; sorting the table does not change their order.
 
     Args:
         frame: the table.
         predictions: its labels and predictions.
-        width: as in :func:`~mgce.risk.rows_to_check`; None for all rows.
+        width: the wanted width, as in :func:`~mgce.risk.rows_to_check`; None for all rows.
         delta: probability with which the bound may fail.
-        share: whether doubtful rows are looked up more often, as :func:`~mgce.risk.share_looks` says.
+        share: whether doubtful rows are checked more often, as :func:`~mgce.risk.share_looks` says.
     """
     by_key = np.argsort(np.array(row_keys(frame, predictions.column)), kind="stable")
     target, probs = predictions.target[by_key], predictions.probs[by_key]
@@ -53,7 +53,7 @@ def order_to_check(
 
 
 def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, looks: Looks) -> bytes:
-    """Return the content of a file of suspects with these rows, the first one to look up first."""
+    """Return the content of a file of suspects with the rows to check, in the order of the checks."""
     rows = looks.rows
     labels, probs, n = predictions.target[rows], predictions.probs[rows], rows.size
     classes = np.array([*predictions.classes, ""], dtype=object)  # the last for a label that is no class
@@ -82,7 +82,7 @@ def to_check_csv(frame: pd.DataFrame, predictions: LabelledPredictions, looks: L
 
 @dataclass(frozen=True)
 class LookedUpRows:
-    """Rows of a table that were looked up, and the labels of before the looks."""
+    """The rows of a table that a person has checked, with their labels before and after the check."""
 
     predictions: LabelledPredictions  # with the given labels that the person saw
     rows: NDArray[np.int64]  # (m,), in the order of the draws
@@ -99,22 +99,22 @@ def looked_up(
     *,
     share: bool = False,
 ) -> LookedUpRows:
-    """Return the rows that were looked up, in the order of the draws, and their right labels.
+    """Return the rows that were checked, in the order of the draws, and their right labels.
 
-    A row that was drawn before the last decision and has none counts as an error. So does one that was dropped or
-    skipped, or whose label is none of the classes of the model. Labels may already be corrected in the table: the label
-    that the person saw counts as the given one.
+    A row without a decision counts as an error if it was drawn before a row with a decision. So does a row that was
+    dropped or skipped, or whose right label is none of the model's classes. Labels may already be corrected in the
+    table: the label that the person saw counts as the given one.
 
     Args:
         frame: the table.
         predictions: its labels and predictions.
         decisions: the decisions, at most one for each row.
         option: the name of the option that took the decisions, for errors.
-        share: whether doubtful rows were looked up more often.
+        share: whether doubtful rows were checked more often.
 
     Raises:
         ValueError: if a decision is on no row of this table, on another given label, or for a label that is neither a
-            class nor in the table, or if its draw is not the one of this row.
+            class nor in the table, or if the draw in the decision is not the draw of the row.
     """
     now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
     known = [name for name in predictions.classes if name]
@@ -142,14 +142,14 @@ def looked_up(
 
 
 def _given(frame: pd.DataFrame, predictions: LabelledPredictions) -> list[str]:
-    """Return the label of each row: the name of its class, or what the table has where that is no class."""
+    """Return the label of each row: the name of its class, or the text in the table if that is no class."""
     labels = texts(frame[predictions.column]).tolist()
     pairs = zip(predictions.target.tolist(), labels, strict=True)
     return [label if target == UNSEEN else predictions.classes[target] for target, label in pairs]
 
 
 def _on_mended(mended: Sequence[Decision]) -> list[str]:
-    """Return a note if labels were corrected since they were looked up."""
+    """Return a note if labels in the table were corrected after the check."""
     if not mended:
         return []
     names = listed([one.name for one in mended], NAMED)

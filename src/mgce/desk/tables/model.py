@@ -123,7 +123,7 @@ class TableModel:
         A class takes a few bytes in a model file, but eight bytes in the probabilities of every row.
 
         Raises:
-            ValueError: if there are more.
+            ValueError: if the product exceeds this limit.
         """
         k = len(self.classes)
         if n * k > TABLE_CELLS:
@@ -131,7 +131,7 @@ class TableModel:
             raise ValueError(expected("table", most, f"{n:,}"))
 
     def labelled_predictions(self, selected: pd.DataFrame, labels: pd.Series[Any]) -> LabelledPredictions:
-        """Return predictions for labelled rows, together with the labels.
+        """Return predictions for labelled rows, together with the labels; a label that is no class becomes -1.
 
         Args:
             selected: features, as :meth:`Columns.select` returns them.
@@ -173,7 +173,7 @@ class TableModel:
         Let the number of equal rows be binomial, with the upper confidence bound of this estimate at `alpha` as its
         probability. If there are more equal rows than this number exceeds with probability `alpha`, they are taken for
         training rows. As for copies, `alpha` is that of :class:`~mgce.desk.columns.copies.Chance`, and rare enough for
-        an error. Without equal rows among 569 that a model learnt from, 8 of 142 in a new table are one.
+        an error. Example: if a model learnt from 569 different rows, 8 equal ones among 142 new rows are an error.
 
         Args:
             selected: m distinct rows of features, as :meth:`Columns.select` returns them.
@@ -183,7 +183,7 @@ class TableModel:
             A note, if some rows equal training rows, but no more than chance explains.
 
         Raises:
-            ValueError: if more rows do.
+            ValueError: if more rows equal training rows than chance explains.
 
         Reference: Good, The population frequencies of species, Biometrika, 1953.
         """
@@ -322,14 +322,14 @@ def predictions_frame(
     every_class: bool,
     sets: bool = False,
 ) -> pd.DataFrame:
-    """Return predictions as a table: name of the row, predicted class, and its probability q, or h and p without q.
+    """Return predictions as a table: name of the row, predicted class, and its q, or h and p if the model has no q.
 
     Args:
         model: the model that predicted.
         predictions: predictions for n rows.
         row_names: the name of each row; the name of the series heads the column.
-        every_class: add columns of the probabilities of every class.
-        sets: add a column with the prediction set, its classes separated by vertical bars.
+        every_class: whether to add columns of the probabilities of every class.
+        sets: whether to add a column with the prediction set, its classes separated by vertical bars.
 
     Raises:
         ValueError: if `sets` is true and the model has no sets.

@@ -19,14 +19,14 @@ LABEL = " "  # the column of labels beside the cells; no column of a file is nam
 
 
 def neighbours(suspects: Sequence[Suspect], rows: Sequence[Suspect], features: Path) -> list[list[Suspect]]:
-    """Return for some rows of a table the rows that are most like them, the nearest first; [] if nothing tells.
+    """Return for some rows of a table the rows that are most like them, nearest first; [] if they cannot be compared.
 
-    Rows are compared by all their columns but the label, or by the features of their pictures. With pictures, only the
-    given rows are compared, since a page shows no pictures of others.
+    Rows are compared by all columns except the label, or by the features of their pictures. Pictures are compared with
+    those of `rows` alone, since a page shows no other pictures.
 
     Args:
-        suspects: all rows.
-        rows: those whose neighbours are wanted.
+        suspects: all rows of the table.
+        rows: the rows whose neighbours are wanted.
         features: a file that may hold the features of pictures, by the names of the rows.
     """
     of_pictures = any(name == PICTURE for name, _ in rows[0].cells)
@@ -48,7 +48,7 @@ def neighbours(suspects: Sequence[Suspect], rows: Sequence[Suspect], features: P
 
 
 def _of_cells(rows: Sequence[Suspect]) -> NDArray[np.float32] | None:
-    """Return the content of rows as numbers, as a model of the table reads them; None if they have no columns."""
+    """Return the cells of rows as numbers, as a model of the table reads them; None if there is nothing to compare."""
     frame = pd.DataFrame([dict(one.cells[1:]) for one in rows]).replace("", None).assign(**{LABEL: "label"})
     columns = Columns.of(frame, LABEL)
     if not columns.kinds:
@@ -59,7 +59,7 @@ def _of_cells(rows: Sequence[Suspect]) -> NDArray[np.float32] | None:
 
 
 def _of_pictures(rows: Sequence[Suspect], features: Path) -> NDArray[np.float32] | None:
-    """Return the features of rows with unit length; None if there is no file of them, or it lacks one."""
+    """Return the features of rows with unit length; None if the file of features does not exist or lacks a row."""
     found = read_features(features) if features.is_file() else None
     if found is None or found.names is None:
         return None

@@ -42,8 +42,9 @@ def read_predictions(frame: pd.DataFrame, target: str, prediction: str | None = 
 
     Args:
         frame: the table, its labels and predicted classes as text.
-        target: the column of the right labels.
-        prediction: the column of the predicted classes; None for probabilities, or else the column "prediction".
+        target: the column of the labels.
+        prediction: the column of the predicted classes; None for the probabilities or, without them, for the column
+            "prediction".
 
     Raises:
         ValueError: if a column is missing, or has a row without a value.
@@ -95,7 +96,7 @@ def _filled(frame: pd.DataFrame, name: str, option: str) -> NDArray[Any]:
 
 
 def read_class_table(path: Path, option: str, form: TextFormat) -> pd.DataFrame:
-    """Read a table for :func:`class_matrix`, with its first column as text; its separator may differ from `form`."""
+    """Read a table for :func:`class_matrix`, with its first column as text; the separator of `form` is ignored."""
     form = TextFormat(None, form.decimal, form.encoding)
     first = str(read_frame(path, option, form=form).columns[0])
     return read_frame(path, option, text=[first], classes=[first], form=form)

@@ -133,7 +133,7 @@ def in_short(fit: TableFit, steps: Mapping[str, str]) -> list[str]:
 
 
 def wrong_labels(fit: TableFit) -> str:
-    """Return how many labels were found wrong so far, how many may be left, and what more looks would tell."""
+    """Return sentences on how many wrong labels were found, how many may be left, and what more checks would tell."""
     share, review = fit.share, fit.findings
     so_far = "Wrong labels: " + ("" if review is None else f"{review.changed:,} found and mended so far. ")
     if review is not None and review.about is not None:
@@ -163,10 +163,10 @@ def wrong_labels(fit: TableFit) -> str:
 
 
 def _left_by_random_rows(fit: TableFit, review: Findings, about: float) -> str:
-    """Return how many wrong labels are left: an estimate, and the lower of two bounds, with where both are from.
+    """Return sentences on how many wrong labels are left: an estimate, the lower of two bounds, and their sources.
 
-    Right labels of rows drawn at random tell more than the model does, whose bound may be the lower one all the same.
-    It is not taken where the estimate is above it.
+    One bound is by the checked rows drawn at random, the other by the model. The bound by the model is not taken if the
+    estimate lies above it.
     """
     share, rows = fit.share, f"the {review.drawn:,} rows drawn at random"
     most, n = share.upper, share.n

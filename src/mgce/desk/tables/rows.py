@@ -78,13 +78,13 @@ class Split:
         return replace(Columns.of(frame, self.target, self.id, self.unlearnt, **told), apart=self.apart)
 
     def names_of_rows(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """Return the columns of names, a different one in every row, which nothing can be learnt from."""
+        """Return the columns that only name or number the rows, so that nothing can be learnt from them."""
         features = [name for name in frame.columns if name not in (self.target, *self.unlearnt)]
         return tuple(names_of_rows(frame, features, self.told))
 
     @property
     def told(self) -> tuple[str, ...]:
-        """The names of the columns whose kind is stated."""
+        """The names of the columns whose kind the user stated."""
         return (*self.text, *self.category, *self.number)
 
     @property
@@ -203,7 +203,7 @@ def _check_size(n_rows: int, n_classes: int) -> None:
 
 
 def require_columns(frame: pd.DataFrame, split: Split) -> None:
-    """Check that the table has the columns that the settings name, and that none of them is the target."""
+    """Check that the table has the columns that the settings name, that none is the target, and none has two kinds."""
     for option in ("target", "id", "groups", "time", "drop", "text", "category", "number"):
         value = getattr(split, option)
         for name in value if isinstance(value, tuple) else (value,) * (value is not None):
@@ -227,7 +227,7 @@ class _Draw:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, split: Split) -> _Draw:
-        """Hold out random rows or groups, or the last in time; copies, and groups that share copies, stay together."""
+        """Hold out random rows, random groups or the last rows; copies, and groups that share copies, stay together."""
         columns = split.columns(frame)
         times = [] if split.time is None else [_times(frame[split.time])]
         selected, labels = columns.select(frame), columns.labels(frame)
@@ -252,14 +252,15 @@ def copies_in_order(
 
     Args:
         frame: the table.
-        selected: its features, by which rows are sorted after `times`, and then by the other columns.
+        selected: its features; rows are sorted by `times`, then by hashes of features and label, and of the others.
         labels: its labels.
         others_named: names of other columns; the table need not have them.
         *times: numbers of the rows, by which they are sorted first.
 
     Returns:
-        The indices that sort the rows. Then, in this order, the number of the thing that a row describes, and the place
-        of the row that stands for its copies; both rise.
+        Three arrays of shape (n,). The first has the indices that sort the rows. The others have for each sorted row
+        the number of the thing that it describes, as :func:`things_and_copies` counts things, and the place of the
+        first of its copies. Things are numbered in the order of their first rows.
     """
     others = frame[[name for name in dict.fromkeys(others_named) if name in frame.columns]]
     prints = [row_prints(selected, labels)]
@@ -271,7 +272,7 @@ def copies_in_order(
 
 
 def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
-    """Hold out a share of the units 0, 1, ..., random ones or the last; return for each whether it is held out."""
+    """Return for each unit 0, 1, ..., a thing or a group, whether it is held out: random units, or the last in time."""
     n_units = int(units.max()) + 1
     n = round(split.holdout * n_units)
     if not 0 < n < n_units:
@@ -377,7 +378,7 @@ def _texts(column: pd.Series[Any], *, exact: bool = False) -> list[str]:
 
 
 def _are_short(numbers: pd.Series[Any]) -> bool:
-    """Return whether :func:`mgce.desk.review.keys.is_long` is false of all numbers, by their size alone."""
+    """Return whether all numbers are so small that :func:`mgce.desk.review.keys.is_long` is false of each."""
     return not bool((numbers.abs() >= 10**DIGITS).any())
 
 

@@ -88,7 +88,7 @@ def next_steps(
         table_file: path of the table's file.
         model_file: path of the model's file.
         reviewed: the files of decisions that the fit has used.
-        options: the options of the command that has fitted, as they were typed; None for the target alone.
+        options: the options of the `mgce fit` command, as they were typed; None for the target alone.
     """
     stem = str(Path(model_file).with_suffix(""))
     options = ["--target", fit.plan.target] if options is None else options
@@ -110,7 +110,7 @@ def next_steps(
 
 
 def _new_rows(fit: TableFit, suffix: str) -> str:
-    """Return what new rows may be called: a table with this suffix, features or a folder of pictures."""
+    """Return a placeholder for new rows in a command: a table with this suffix, a file of features or a folder."""
     if PICTURE in fit.listing.cells.columns and fit.model.columns.width:
         return "NEW-PICTURES"
     return "NEW.npz" if fit.model.columns.width else f"NEW{suffix if is_table(Path('NEW' + suffix)) else '.csv'}"
@@ -123,7 +123,7 @@ def next_section(fit: TableFit, steps: Mapping[str, str]) -> str:
 
 
 def when_to_stop(fit: TableFit) -> str:
-    """Return sentences on how many suspects are worth a look, which promise nothing of the other labels."""
+    """Return sentences on how many suspects are worth a check, without a promise about the other labels."""
     n, (asked, others) = fit.n_asked, fit.counts.expected
     bounds = "mgce clean bounds the share of labels that are still wrong."
     if fit.findings is not None and fit.findings.about is not None:  # how many are left is said above
@@ -181,7 +181,7 @@ def right_on_checked(fit: TableFit) -> str:
 
 
 def checked_sentences(fit: TableFit) -> list[str]:
-    """Return sentences on what a review of labels changed; none without decisions."""
+    """Return sentences on what a review of labels changed; return none if there are no decisions."""
     found = fit.findings
     if found is None:
         return []

@@ -49,7 +49,7 @@ def encoder() -> Encoder:
     """Return the built-in encoder of texts.
 
     Raises:
-        ValueError: if it is not installed, or its files are not the known ones.
+        ValueError: if the encoder is not installed, or its files have other checksums.
     """
     try:
         return load_encoder(BUILT_IN_TEXTS, TEXTS)
@@ -64,7 +64,7 @@ def meaning(texts: Sequence[str], checksum: str) -> NDArray[np.float32]:
 
     Args:
         texts: the texts.
-        checksum: of the weights of the encoder that a model was fitted with.
+        checksum: checksum of the weights of the encoder with which a model was fitted.
 
     Raises:
         ValueError: if the encoder is not installed, or the installed one has other weights.
@@ -96,19 +96,20 @@ UNWRITABLE = "[\0\ud800-\udfff]"  # NumPy drops a last null character, and half 
 
 @dataclass(frozen=True)
 class Reduction:
-    """How terms become features.
+    """The numbers that determine how the terms of texts, words and character sequences, become features.
 
-    On questions to a bank, 3,000 of 77 classes, a network reached 82, 84 and 86 % with 100, 200 and 300 features. On
-    240 of two classes with 40 % wrong labels, the linear model reached 83, 81 and 66 % with 10, 25 and 100.
+    On 3,000 questions to a bank, of 77 classes, a network was right on 82, 84 and 86 % with 100, 200 and 300 features.
+    On 240 texts of two classes with 40 % wrong labels, the linear model was right on 83, 81 and 66 % with 10, 25
+    and 100 features.
 
     Attributes:
-        terms: of either kind, the most frequent ones. 10,000 questions to a bank have as many; a term takes 1,200 bytes
-            in the model file at most.
-        rows: texts that terms and features are learnt from, evenly spaced among the training rows: 20,000 of 15 words
-            take ten seconds.
-        rows_to_a_feature: the features of a table's texts, all columns together, are one for so many training rows.
-        least: features, at least.
-        most: features, at most.
+        terms: most words, and also most character sequences; the most frequent ones are kept. 10,000 questions to a
+            bank have as many; a term takes 1,200 bytes in the model file at most.
+        rows: most texts that terms and features are learnt from, evenly spaced among the training rows: 20,000 texts of
+            15 words take ten seconds.
+        rows_to_a_feature: a column of text has at most one feature for so many training rows, but may have `least`.
+        least: features that a column of text may have, however few rows there are.
+        most: most features of all columns of text together, unless `least` allows more.
         deviation: the standard deviation of the features together, so that a text counts as much as four scaled numbers
             where distances decide.
         rank: singular values below this share of the largest are rounding errors of float32.
@@ -247,7 +248,7 @@ class VectorTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def reads_meaning(kinds: Mapping[str, str]) -> bool:
-    """Return whether columns of these kinds have features of their meaning: texts do, if the encoder is installed."""
+    """Return whether columns of these kinds get features of their meaning: texts do, if the encoder is installed."""
     return TEXT in kinds.values() and is_installed()
 
 
@@ -274,7 +275,7 @@ def _filled(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def _learnt(texts: NDArray[Any], settings: dict[str, Any]) -> tuple[NDArray[np.str_], NDArray[np.float64]]:
-    """Return the most frequent terms of those in at least two texts, sorted, and their weights."""
+    """Return the most frequent of the terms that at least two texts have, sorted, and the weights of these terms."""
     vectorizer = TfidfVectorizer(min_df=2, max_features=REDUCTION.terms, **settings)
     try:
         vectorizer.fit(texts)
