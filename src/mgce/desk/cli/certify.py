@@ -184,7 +184,7 @@ def _counted(predictions: LabelledPredictions, checked: tuple[NDArray[np.int64],
 
 
 def _confused(target: NDArray[np.int64], guess: NDArray[np.int64], classes: list[str]) -> str:
-    """Say which class is most often predicted to be which other class; say nothing unless two rows or more are."""
+    """Say which class is most often predicted to be which other class, if this happens in two rows or more."""
     differ = (target != guess) & (target != UNSEEN)
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
     np.add.at(counts, (target[differ], guess[differ]), 1)

@@ -122,7 +122,7 @@ class _Review:
 
     @classmethod
     def of(cls, read: Sequence[Suspect], decided: Mapping[str, Decision]) -> _Review:
-        """Find the rows of the decisions.
+        """Find the row of each decision, and leave out rows that are dropped.
 
         Args:
             read: all rows of the file.

@@ -293,7 +293,7 @@ class FitFiles:
 
 
 def _on_spellings(labels: pd.Series[Any], out: Path) -> list[str]:
-    """Say how many labels without a decision keep a spelling that differs from a class they equal or resemble."""
+    """Say how many labels without a decision are spelt otherwise than the class that they equal or resemble."""
     others = {**joined(labels), **dict(near_pairs(labels.value_counts().to_dict()))}
     n = int(labels.isin([*others]).sum())
     if not n:

@@ -126,8 +126,8 @@ def _distinct(
 ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
     """Return the indices of the rows to keep, one for each set of copies, and the groups of these rows or None.
 
-    Two groups become one group if a row of one equals a row of the other, even with another label. Which copy is kept
-    does not depend on the order of the file.
+    Two groups become one group if a row of one has the features of a row of the other, more often than by chance. Which
+    copy is kept does not depend on the order of the file.
     """
     order, things, first = copies_in_order(frame, selected, labels, named)
     first = np.unique(first)

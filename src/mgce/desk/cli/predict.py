@@ -113,7 +113,7 @@ class _Found:
 def _predict_parts(
     console: Terminal, fitted: TableModel, parts: Parts, out: Path, asked: Result, json_file: Path | None
 ) -> None:
-    """Predict the rows of a table in parts; write a folder with one part for each batch, or nothing if interrupted."""
+    """Predict the rows of a table in parts, and write a part for each batch of rows; if interrupted, write nothing."""
     if out.exists():
         raise ValueError(expected("out", "the path of a folder that does not exist yet", str(out)))
     found: list[_Found] = []

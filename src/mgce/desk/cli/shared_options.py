@@ -63,7 +63,7 @@ NOISE_TYPE = (
 
 
 def parse_rate(text: str) -> float:
-    """Return the noise rate that a text states; a percentage is an error, with a question for the share it means."""
+    """Return the noise rate in a text; raise an error if the text is no number, such as a percentage."""
     try:
         return float(text)
     except ValueError:
@@ -108,7 +108,7 @@ Result = TypeVar("Result")
 
 
 def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Return a command in which a parameter for each field replaces a parameter whose type is a dataclass.
+    """Return a command in which each parameter of a dataclass type is replaced by one parameter for each field.
 
     Typer makes an option of each parameter. A text beside the type of a parameter is the help of its option. All
     parameters are given by keyword.

@@ -62,15 +62,15 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
        .. math:: \frac{1}{2} \sum_a \max\Big(u \prod_j f_j(a),\ \max_j N_j(a) \frac{f_j(a)}{1 - f_j(a)}\Big)
 
        and `border` times the number of ordinary equal rows. There are u different rows in all. The sum is over those
-       rows a of them that have no similar rows (rule 1). :math:`f_j(a)` is the share of other rows with the value of
-       a in column j, and :math:`N_j(a)` the number of those that differ from a in column j alone. The first argument of
+       rows a of them that are no ordinary draws by rule 1. :math:`f_j(a)` is the share of other rows with the value of
+       a in column j, and :math:`N_j(a)` the number of rows that differ from a in column j alone. The first argument of
        max is right if columns are independent of one another, the second if a column is independent of the others near
        the row.
 
     Columns that determine one another are treated as one column, and so are columns of 0 and 1 that sum to one. A
     column of numbers on a grid, such as numbers with one decimal, is treated as two columns: which of eight intervals a
-    number is in, and where in it. So a single column of rounded numbers has similar rows too. A table whose only
-    feature is a category has no copies, and neither has a table of fewer than ten different rows.
+    number is in, and its place inside the interval. So a single column of rounded numbers has similar rows too. A table
+    whose only feature is a category has no copies, and neither has a table of fewer than ten different rows.
 
     The values of `alpha`, `dependence` and `border` are those of :class:`Chance`.
 
@@ -187,7 +187,7 @@ def _others(keys: Any) -> IntArray:
 
 
 def _parts(columns: list[Coded]) -> list[IntArray]:
-    """Group the features of the different rows into parts, each coded as integers; a single category is one part."""
+    """Group the features of the different rows into parts, each coded as integers; a lone category is one part."""
     whole, digits = [], []
     columns = _one_hot_together(_without_recodes(columns))
     for column, code in columns:
@@ -232,7 +232,7 @@ def _density(column: pd.Series[Any]) -> float:
 
 
 def _one_hot_together(columns: list[Coded]) -> list[Coded]:
-    """Merge each run of adjacent columns of 0 and 1 that sum to one into one column."""
+    """Merge adjacent columns of 0 and 1 into one column if they sum to one in every row."""
     merged: list[Coded] = []
     run = 0  # columns of 0 and 1 at the end of `merged`
     for column, code in columns:

@@ -146,7 +146,7 @@ class Columns:
 
         Raises:
             ValueError: if a column is missing, if a column of numbers holds an infinite number, or if none of the
-                values in a column of numbers or dates can be read, unless there is only one.
+                values in a column of numbers or dates can be read, unless the column has only one.
         """
         _require(frame, self.kinds)
         if self.width:
@@ -315,7 +315,7 @@ def _require(frame: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 def _kind(column: pd.Series[Any]) -> tuple[str, str | None]:
-    """Infer from its values the kind of a column and their format, one of `FORMATS`; None for text and categories."""
+    """Infer the kind of a column from its values, and the format of the values; None for text and categories."""
     allowed = MAX_MISFITS * column.notna().sum()
 
     def fits(kind: str, form: str) -> bool:
@@ -365,7 +365,7 @@ def _read(column: pd.Series[Any], kind: str, *forms: str) -> pd.Series[Any]:
     Args:
         column: values of any type.
         kind: NUMBER or DATE.
-        *forms: the format of numbers in its cells of text, or those of dates.
+        *forms: the format of numbers, or the formats of dates, in cells of text.
 
     Returns:
         The numbers, or days since 1970, as float64; NaN where a value is missing or not of this kind.

@@ -38,7 +38,7 @@ def spelling(label: str) -> str:
 
 
 def joined(labels: pd.Series[Any]) -> dict[str, str]:
-    """Return for each other spelling of a class its main spelling: the most frequent one, without outer blanks.
+    """Return the main spelling for each label that differs from it: the most frequent one, without outer blanks.
 
     Example:
         >>> import pandas as pd

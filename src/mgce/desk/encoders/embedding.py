@@ -35,8 +35,8 @@ class Encoder:
 
     Attributes:
         card: describes the network: its name, its weights and its preprocessing.
-        prepare: from a PIL image to a tensor, or from a text to an input of `embed`.
-        embed: from a list of n prepared inputs to their features, a tensor or an array of shape (n, width).
+        prepare: turns a PIL image into a tensor, or a text into an input of `embed`.
+        embed: turns a list of n prepared inputs into their features, a tensor or an array of shape (n, width).
     """
 
     card: Card

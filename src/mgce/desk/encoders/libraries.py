@@ -104,7 +104,7 @@ def _imported(module: str, missing: str) -> Any:
 
 
 def _short(source: str, library: str) -> str:
-    """Return the name of an encoder for its card; of a folder's path, only the last part, as paths differ."""
+    """Return the name of an encoder for its card, with only the last part of the path of a local folder."""
     return f"{library}:{Path(source).resolve().name if Path(source).exists() else source}"
 
 

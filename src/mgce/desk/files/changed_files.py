@@ -1,4 +1,4 @@
-"""Change cells of one column in the file that a person gave, and leave all else in it as it is, byte by byte."""
+"""Change cells of one column in a file, or remove rows of a text file, and leave all else as it is, byte by byte."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ class _Cell:
     """A cell in the XML of a sheet: its tag, and its content as it is written."""
 
     def __init__(self, xml: bytes, begin: int, end: int, at: int | None = None) -> None:
-        """Read the cell whose first tag begins at `begin` and whose last tag at `end`; put a new cell at `at`."""
+        """Read the cell whose first tag begins at `begin` and whose last at `end`; a new cell has its place in `at`."""
         close = xml.index(b">", begin) + 1
         self.tag = xml[begin:close].rstrip(b"/>").rstrip()
         empty = xml[close - 2 : close] == b"/>"

@@ -311,7 +311,7 @@ class FirstCells(Cells):
 
 
 class _Enough(Exception):  # noqa: N818  # no error: what was wanted is read
-    """Raised to stop reading a part."""
+    """Stop reading a part: all that was wanted is read."""
 
 
 def _range(reference: str) -> Range:

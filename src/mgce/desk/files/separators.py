@@ -182,7 +182,7 @@ def _rank(rows: list[list[str]], sep: str, asked: Names) -> tuple[int, bool, boo
     """Return a sort key of a candidate separator; the candidate with the largest key is the most likely separator.
 
     A row with more values than column names cannot be read. So a separator that produces such rows ranks below a
-    separator that produces none. Above all counts how many of the wanted names a separator produces.
+    separator that produces none. The number of wanted names that a separator produces decides before all else.
     """
     rows = [row for row in rows[(asked.row or 1) - 1 :] if any(row)]
     rows = rows if asked.row else rows[place_of_names(rows, asked.wanted) :]

@@ -131,7 +131,7 @@ def read_accounted(
 
 
 def accounted(table: Any, text: Collection[str] = ()) -> tuple[pd.DataFrame, Reading]:
-    """Return a pandas or polars frame in the form in which :func:`read_accounted` returns the table of a file.
+    """Return a frame of pandas or polars as :func:`read_accounted` returns the table of a file, with a report.
 
     Args:
         table: the frame, or anything else that has a method `to_pandas`; it is not changed.

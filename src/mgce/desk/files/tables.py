@@ -91,8 +91,8 @@ def make_table(name: str, features: pd.DataFrame, labels: pd.Series[Any], n_trai
         n_train: number of rows of the published training set, which come first; None if no split was published.
 
     Raises:
-        ValueError: if there is no row or no feature, a number is infinite, or a label is missing; also if there is one
-            class alone, or more than two classes and more than one for every five rows.
+        ValueError: if there is no row or no feature, a number is infinite, or a label is missing. Also if there is only
+            one class, or if there are more than two classes and more than one class for every five rows.
     """
     if len(labels) == 0:
         raise ValueError(expected(name, "a table with rows", "none"))

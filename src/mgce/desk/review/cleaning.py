@@ -54,8 +54,8 @@ class Allowance:
     """The arguments for :func:`clean_labels` if some rows are left out of the mended table.
 
     Attributes:
-        at_most: largest share of wrong labels among all rows. It is so small that few of the rows that stay are wrong,
-            as :func:`allowance` was asked.
+        at_most: largest share of wrong labels among all rows. It is so small that at most the share that was asked for
+            is wrong among the rows that stay.
         delta: probability with which more labels may be wrong.
         sampled: probability with which each row is in the sample; it does not depend on the rows left out.
     """

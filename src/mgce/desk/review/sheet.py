@@ -113,6 +113,9 @@ def sheet(shown: Sequence[Shown], title: str, saved_as: str, beside: Beside = Be
         title: title of the page, as plain text.
         saved_as: name of the file of decisions that the page saves.
         beside: what else the page shows.
+
+    Raises:
+        ValueError: if a picture is not in a known format.
     """
     examples = [one.suspect for one in shown]
     labels = {label for one in examples for label in (one.given, one.suggested, one.alternative)}
@@ -205,7 +208,7 @@ def read_pictures(shown: Sequence[Shown], column: str, folder: Path) -> list[byt
         folder: the folder to which relative file names refer.
 
     Raises:
-        ValueError: if a file is missing or is no picture, or if all pictures together are too large for a page.
+        ValueError: if a file is missing, or if all pictures together are too large for a page.
     """
     pictures, size = [], 0
     for one in shown:

@@ -195,7 +195,7 @@ class Work:
     def _judgement(self, chunk: int, rows: Rows, pilot: Pilot, own: NDArray[np.float32] | None) -> DoubtfulLabels:
         """Judge labels by the models of other chunks; if the chunk is learnt, its model's predictions `own` count too.
 
-        They are predictions for rows that this model had not learnt.
+        Each row in `own` was predicted by a model that had not learnt the row.
         """
         source = next(name for name in (HEAD, CORRECTION) if name in pilot.models)
         with one_blas_thread(), one_torch_thread():

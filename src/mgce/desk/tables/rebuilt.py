@@ -218,7 +218,7 @@ def _frequent(categories: list[Any], node: Node) -> list[Any]:
 
 
 def _fitted(cls: Any, node: Node, n_features: int) -> Any:
-    """Return a classifier with the attributes that any fitted one has; parameters for `fit` alone keep defaults."""
+    """Return a classifier with the attributes that every fitted one has; other parameters keep their defaults."""
     beta = node["beta_"].number(1, np.inf)
     classifier = cls(beta=beta)
     classifier.beta_, classifier.n_features_in_ = beta, n_features

@@ -36,8 +36,8 @@ MOST_PROBABILITIES = 10**8  # rows times classes, of which there are several arr
 class Split:
     """The settings of a split: how to draw the held-out rows, and which columns are not features.
 
-    Without `groups` and `time`, the rows to hold out are drawn at random. Rows that are equal in all features, with
-    equal or different labels, are held out together or not at all, if they are copies.
+    Without `groups` and `time`, the rows to hold out are drawn at random. If rows are equal in all features more often
+    than by chance, they are held out together or not at all, even if their labels differ.
 
     Attributes:
         target: the column of the labels.
@@ -50,6 +50,7 @@ class Split:
         seed: seed of the random draw.
         text: columns that are text, whatever their values look like.
         category: columns that are categories, whatever their values look like.
+        number: columns that are numbers, whatever their values look like.
         apart: whether labels that differ in case, blanks, hyphens, width or final points are different classes.
     """
 
@@ -252,7 +253,7 @@ def copies_in_order(
 
     Args:
         frame: the table.
-        selected: its features; rows are sorted by `times`, then by hashes of features and label, and of the others.
+        selected: its features; rows are sorted by `times`, then by hashes of features and label, then of other columns.
         labels: its labels.
         others_named: names of other columns; the table need not have them.
         *times: numbers of the rows, by which they are sorted first.

@@ -50,7 +50,7 @@ def suspect_head(fit: TableFit) -> list[str]:
 
 
 def worst_rows(fit: TableFit, pictures: Mapping[int, bytes] = NO_PICTURES) -> str:
-    """Return HTML with the rows whose labels are most suspect, with their pictures if there are any, and all cells."""
+    """Return HTML with the most suspect rows: their pictures, if there are any, and their first `CELLS` cells."""
     worst = fit.judgement.suspects(WORST)
     if not worst.size:
         return paragraph("None: every label is the most probable class of its row.")
