@@ -70,7 +70,7 @@ def copies(selected: pd.DataFrame, labels: pd.Series[Any]) -> IntArray:
     Columns that determine one another are treated as one column, and so are columns of 0 and 1 that sum to one. A
     column of numbers on a grid, such as numbers with one decimal, is treated as two columns: which of eight intervals a
     number is in, and its place inside the interval. So a single column of rounded numbers has similar rows too. A table
-    whose only feature is a category has no copies, and neither has a table of fewer than ten different rows.
+    whose only feature is a category, or has fewer than ten different numbers, has no copies.
 
     The values of `alpha`, `dependence` and `border` are those of :class:`Chance`.
 

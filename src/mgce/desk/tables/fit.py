@@ -269,7 +269,7 @@ def _beside_embeddings(frame: pd.DataFrame, rows: Rows, plan: FitPlan) -> list[s
 
 
 def _on_names(column: pd.Series[Any]) -> str:
-    """Say that a column was left out because its values are different in every row."""
+    """Say that a column was left out because it only numbers the rows, or has a different text in every row."""
     name = column.name
     if pd.api.types.is_numeric_dtype(column):
         return (

@@ -123,7 +123,7 @@ class Rows:
         return np.concatenate([self.train, self.held_out])
 
     def weight(self, rows: IntArray) -> NDArray[np.float64] | None:
-        """Return how many copies each of the given rows represents; None if there are no copies."""
+        """Return the weight of each of these rows: `weights`, or else its number of copies; None without any copies."""
         if self.weights is not None:
             return self.weights[rows]
         return np.bincount(self.first, minlength=len(self.first))[rows].astype(float) if self.n_copies else None
@@ -291,7 +291,7 @@ def _drawn(units: IntArray, split: Split) -> NDArray[np.bool_]:
 
 
 def joined_groups(groups: IntArray, same: IntArray) -> IntArray:
-    """Merge groups that share copies of a row; return for each row the number of its merged group."""
+    """Merge groups with rows of one number in `same`; return for each row the number of its merged group."""
     n_groups, n_same = int(groups.max()) + 1, int(same.max()) + 1
     if n_same == len(same):
         return groups
