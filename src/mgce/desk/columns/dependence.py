@@ -68,8 +68,8 @@ def dependence(
     - Rows are multiplied if too many different rows occur exactly j times, for some j, compared with the numbers of
       rows that occur j - 1 and j + 1 times.
     - Rows are sorted in time if a column of dates, or of numbers with the name of a time, has a rank correlation of
-      0.95 with the row number. If no column of dates or numbers has such a correlation, rows are sorted in time if
-      neighbouring rows with the same label are alike in half of these columns. This test needs two such columns.
+      0.95 with the row number. If no column of dates or numbers has such a correlation, neighbouring rows with the same
+      label are compared. Rows are sorted in time if these are alike in half of two or more columns of dates or numbers.
     - A column of categories or whole numbers looks like groups if two conditions hold. First, it has more different
       values than the square root of the number of rows, each in two rows or more on average. Second, rows with the same
       value are alike in half of the other columns; two or more are needed. Tables of more than 50 columns are not

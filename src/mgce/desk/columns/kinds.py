@@ -145,8 +145,8 @@ class Columns:
         values, and values that do not fit the column's kind, become NaN.
 
         Raises:
-            ValueError: if a column is missing, if a column of numbers holds an infinite number, or if none of the
-                values in a column of numbers or dates can be read, unless the column has only one.
+            ValueError: if a column is missing, or a column of numbers holds an infinite number. Also if a column of
+                numbers or dates has several values, none of which can be read.
         """
         _require(frame, self.kinds)
         if self.width:

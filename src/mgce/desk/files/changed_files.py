@@ -138,8 +138,8 @@ class _Places(Cells):
 def changed_workbook(content: bytes, title: str, column: int, cells: Mapping[int, str]) -> tuple[bytes, list[int], int]:
     """Return an Excel file with other cells in one column of a sheet; all other parts of the file stay as they are.
 
-    A new value is stored as in a cell of the column that shows the same text, if there is one, and keeps the format of
-    its cell. Formulas stay, as other parts of the file refer to them.
+    A new value keeps the format of its cell. If another cell of the column shows the same text, the value is stored as
+    it is there. Formulas stay, as other parts of the file refer to them.
 
     Args:
         content: the file.

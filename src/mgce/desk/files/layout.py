@@ -131,8 +131,8 @@ def names_at(rows: Sequence[Row], place: int) -> list[str]:
 def rows_of_table(rows: Iterable[Row], names: Sequence[str], label: str | None) -> int:
     """Return how many of the rows under the names belong to the table; totals and remarks at the end do not.
 
-    A row at the end is no part of the table if it is empty. Neither is a row with a text, but no label, that holds one
-    value alone or a number that is the sum of the numbers above it.
+    A row at the end is no part of the table if it is empty. A row with a text, but no label, is no part either if it
+    holds one value alone, or the sum of the numbers above a cell.
 
     Args:
         rows: the rows under the names.

@@ -159,8 +159,8 @@ def _common_schema(path: Path, files: list[Path], is_parquet: bool) -> Any:
     """Return a schema that fits all parts: a column may hold whole numbers in one part, and be empty in another.
 
     Raises:
-        ValueError: if a part cannot be read, has two columns of one name or other columns than the first part, or if
-            the types of a column cannot be united.
+        ValueError: if a part cannot be read, has two columns of one name, or has other columns than the first part.
+            Also if the types of a column cannot be united.
     """
     import pyarrow as pa
     import pyarrow.dataset as ds

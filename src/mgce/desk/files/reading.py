@@ -118,8 +118,8 @@ def count_lines(
         missing: words that count as missing.
 
     Returns:
-        The counts, the column names, for each blank line the number of rows before it, and the number of cells of each
-        column that hold each of these words.
+        The counts; the column names; for each blank line, the number of rows before it; and for each of these words and
+        each column, the number of cells that hold the word.
     """
     names: list[str] = []
     words, marks = {*missing} - {""}, Counter[tuple[str, str]]()

@@ -113,8 +113,8 @@ def looked_up(
         share: whether doubtful rows were checked more often.
 
     Raises:
-        ValueError: if a decision is on no row of this table, on another given label, or for a label that is neither a
-            class nor in the table, or if the draw in the decision is not the draw of the row.
+        ValueError: if a decision is on no row of this table, on another given label, or for another draw of its row.
+            Also if its label is neither a class nor in the table.
     """
     now = dict(zip(row_keys(frame, predictions.column), _given(frame, predictions), strict=True))
     known = [name for name in predictions.classes if name]

@@ -259,9 +259,9 @@ def copies_in_order(
         *times: numbers of the rows, by which they are sorted first.
 
     Returns:
-        Three arrays of shape (n,). The first has the indices that sort the rows. The others have for each sorted row
-        the number of the thing that it describes, as :func:`things_and_copies` counts things, and the place of the
-        first of its copies. Things are numbered in the order of their first rows.
+        Three arrays of shape (n,). The first has the indices that sort the rows. The second has, for each sorted row,
+        the number of the thing that it describes: see :func:`things_and_copies`. The third has the place of the first
+        of its copies. Things are numbered in the order of their first rows.
     """
     others = frame[[name for name in dict.fromkeys(others_named) if name in frame.columns]]
     prints = [row_prints(selected, labels)]
