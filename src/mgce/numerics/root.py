@@ -95,11 +95,11 @@ def _newton_finite(x: Tensor, beta: Beta) -> Tensor:
 
 
 def _guarded(t: Tensor, moved: Tensor, low: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the next iterate t and its lower bound `low`; t falls, but rises if rounding moved it left of the root.
+    """Return the next iterate t, which is `moved` unless that could lead to a cycle, and its lower bound `low`.
 
-    `low` is the highest point from which t rose. t never falls back to `low` or below, since t could cycle otherwise:
-    a step from the right of the root could be rounded to the left again and again. So t ends on the right, where the
-    sums show that it is next to the root.
+    t comes from the right and falls to the root. If rounding has moved t to the left of the root, t rises, and the old
+    t becomes `low`. From then on t stays above `low`: a step could otherwise be rounded to the left again and again. So
+    t ends on the right of the root.
     """
     eps = torch.finfo(t.dtype).eps
     rises = moved - t > CLEAR_RISE * eps * (1 - t)

@@ -174,7 +174,7 @@ def _checked_range(psi: Matrix, feature_range: tuple[Any, Any]) -> tuple[FloatAr
 
 
 def _mean_and_std(psi: Matrix, y: IntArray, n_classes: int) -> tuple[FloatArray, FloatArray]:
-    """Return the sample mean and standard deviation (denominator n - 1) of each entry of Phi, each of shape (k, d)."""
+    """Return mean and standard deviation (denominator n - 1) of each entry of Phi(x, y) = e_y psi(x)^T, (k, d)."""
     n = y.size
     if n < 2:
         raise ValueError(expected("labels", "at least 2 samples", n))

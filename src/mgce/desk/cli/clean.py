@@ -122,7 +122,7 @@ class _Review:
 
     @classmethod
     def of(cls, read: Sequence[Suspect], decided: Mapping[str, Decision]) -> _Review:
-        """Find the row of each decision, and leave out rows that are dropped.
+        """Match decisions to the rows of a file of suspects, without the rows that earlier decisions dropped.
 
         Args:
             read: all rows of the file.
@@ -144,7 +144,7 @@ class _Review:
         return {row: self.rows[row].proposal[0] != one.label for row, one in new.items()}
 
     def cleaned(self, goal: Goal) -> Cleaning:
-        """Choose the rows whose labels a person should check next, or bound how many labels are wrong."""
+        """Choose the rows to check next; if none is left, bound how many labels of the mended table are wrong."""
         n = len(self.rows) - math.floor(goal.drop_share * len(self.rows))
         # Most doubtful rows are dropped, and those of earlier reviews are right.
         p_wrong = np.sort([0.0 if one.is_checked else one.proposal[1] for one in self.rows])[:n]

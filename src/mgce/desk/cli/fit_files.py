@@ -215,12 +215,12 @@ class FitFiles:
         return [self.report, self.suspects, *[self.consensus] * self.several, *[self.features] * self.of_pictures]
 
     def check(self, json_file: Path | None, read: Iterable[Path | None], table: Path) -> None:
-        """Raise an error before fitting if a file cannot be written, or would overwrite another file or an input.
+        """Raise an error before fitting if a file cannot be written, or if an output is an input or another output too.
 
         Args:
             json_file: the file for the results as JSON, if there is one.
             read: the files that the command reads; None for an option that was left out.
-            table: the file of the table.
+            table: the file with the table that is read.
         """
         changed = {"cleaned": self.cleaned, "mended": self.mended}
         check_outputs({"out": self.model}, read)  # first, since no file has a name beside a folder such as `.`

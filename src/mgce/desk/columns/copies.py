@@ -27,8 +27,9 @@ class Chance:
     copies (17 kinds), the copies were found.
 
     Attributes:
-        dependence: equal rows count as chance up to this many times their number in independent columns.
-        border: so many equal rows without similar rows count as chance for each equal row with similar rows.
+        dependence: if columns were independent, some rows would be equal by chance; so many times as many count as
+            chance.
+        border: for each equal row that has similar rows, so many equal rows without similar ones count as chance too.
         alpha: probability that rows that are equal by chance pass for copies.
         parts: most parts into which the features are grouped. Neighbouring columns share a part, because recoded and
             one-hot columns usually stand side by side. Each part costs two sorts of the rows.

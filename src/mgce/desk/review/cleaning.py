@@ -24,13 +24,13 @@ SEED = 2506  # of the sample; not 0, with which people draw their simulations
 
 @dataclass(frozen=True, eq=False)
 class Cleaning:
-    """The rows to check next, and the rows whose proposed label is kept.
+    """The rows to check next, and the rows whose proposed label is kept: masks over the n rows, shape (n,).
 
     Attributes:
-        sample: rows of the random sample, all of which are checked first, shape (n,).
-        dropped: rows that are left out of the mended table without a check, shape (n,).
-        kept: rows whose proposed label is kept without a check, shape (n,); None until the sample is checked.
-        to_check: rows to check next, shape (n,).
+        sample: rows of the random sample, all of which are checked first.
+        dropped: rows that are left out of the mended table without a check.
+        kept: rows whose proposed label is kept without a check; None until the sample is checked.
+        to_check: rows to check next.
         wrong_left: with probability 1 - delta, at most so many labels of the mended table are wrong once no row is
             left to check.
         delta: probability with which this bound may fail.

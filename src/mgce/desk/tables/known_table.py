@@ -102,7 +102,7 @@ class Found:
 
     @property
     def held(self) -> bool:
-        """Whether the disagreement is at most the bound; True if there is no bound."""
+        """Whether the share of labels that disagree is at most its bound; True if there is no bound."""
         return self.bound is None or self.disagreement <= self.bound
 
 
