@@ -171,7 +171,7 @@ def _messages(content: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _unpacked(content: bytes, message: int, body: int) -> int:
-    """Return the bytes that the buffers of a message hold once they are unpacked."""
+    """Return how many bytes the buffers of a compressed message take once they are unpacked; 0 for other messages."""
     kind, header = _field(content, message, 1), _field(content, message, 2)
     if not (kind and header) or content[kind] not in (DICTIONARY_BATCH, RECORD_BATCH):
         return 0

@@ -85,7 +85,7 @@ def test_a_stopped_sweep_says_where_its_runs_are_and_leaves_no_worker(tmp_path):
         time.sleep(0.01)
     process.terminate()
     assert "the finished runs are in out/" in " ".join(process.communicate(timeout=60)[1].split())
-    assert process.returncode == 130
+    assert process.returncode == 128 + signal.SIGTERM
     deadline = time.monotonic() + 60
     with pytest.raises(ProcessLookupError):
         while time.monotonic() < deadline:

@@ -436,7 +436,7 @@ def test_bad_arguments(tmp_path):
 @pytest.mark.nightly
 def test_two_processes_end_with_the_same_weights(tmp_path):
     worker = Path(__file__).with_name("ddp_worker.py")
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     subprocess.run([*launch, worker, tmp_path], check=True, env=environment, timeout=300)

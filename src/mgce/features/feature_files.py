@@ -274,7 +274,7 @@ def _safetensors() -> Any:
 
 
 def _only(dimensions: Mapping[str, int]) -> str:
-    """Return the name of the array of features, given the number of dimensions of each array by name.
+    """Return the name of the array of features, which has two dimensions, from the dimensions of each array by name.
 
     Raises:
         ValueError: if there is no such array, or several.

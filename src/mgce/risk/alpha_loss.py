@@ -163,7 +163,7 @@ def composite_losses(probs: Any, beta: float) -> FloatArray:
 
 
 def _inverse_link(probs: Any, beta: float) -> FloatArray:
-    """Return `v = h^(1/beta)`, where h are the minimax probabilities that belong to worst-case probabilities p."""
+    """Return `v = h^(1/beta)`, with h the minimax probabilities of the logits whose worst-case probabilities are p."""
     if _finite(beta) == 1:
         raise ValueError(expected("beta", "above 1, where probabilities tell the margins", beta))
     p = as_probs(probs)

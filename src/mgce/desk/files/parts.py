@@ -30,7 +30,7 @@ def part_files(path: Path) -> list[Path]:
 
 
 def is_parts(path: Path) -> bool:
-    """Return whether a path is a folder with parts of a table."""
+    """Return whether a path is a folder with Parquet or Arrow files, the parts of a table."""
     return path.is_dir() and bool(part_files(path))
 
 

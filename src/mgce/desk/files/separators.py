@@ -154,7 +154,7 @@ def _rows(sep: str, sample: list[str]) -> list[list[str]]:
 
 @contextmanager
 def long_cells(content: bytes) -> Iterator[None]:
-    """Raise the limit of `csv` for long cells in this block: an unclosed quote makes one cell of thousands of lines."""
+    """Let `csv` read cells as long as the content within the block: an unclosed quote makes one cell of many lines."""
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, min(len(content), 2**31 - 1)))  # the largest limit on every platform
     try:

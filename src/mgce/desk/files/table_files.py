@@ -260,7 +260,7 @@ def is_like(out: Path, table: Path) -> bool:
 
 
 def _reader(path: Path, content: bytes) -> Reader | None:
-    """Return the function that reads a file of a format with types; None for a text file.
+    """Return the function that reads a file whose format has types, such as Excel or Parquet; None for a text file.
 
     Raises:
         ValueError: if the format of the file is not supported, or is not the one that its name states.

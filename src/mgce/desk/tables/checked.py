@@ -98,7 +98,7 @@ class Checked:
         return {place[row]: one for row, one in self.decisions.items() if row in place}
 
     def without_lost(self, rows: Rows) -> Rows:
-        """Return the rows without the classes of which the decisions leave no row, such as misspelt ones.
+        """Return the rows without classes, such as misspelt ones, whose rows the decisions all give to other classes.
 
         The rows of such a class get the decided label, as if it had been given.
         """

@@ -59,7 +59,7 @@ def _of_cells(rows: Sequence[Suspect]) -> NDArray[np.float32] | None:
 
 
 def _of_pictures(rows: Sequence[Suspect], features: Path) -> NDArray[np.float32] | None:
-    """Return the features of rows with unit length; None if the file of features does not exist or lacks a row."""
+    """Return the features of rows, scaled to unit length; None if there is no file of features, or it lacks a row."""
     found = read_features(features) if features.is_file() else None
     if found is None or found.names is None:
         return None
