@@ -80,7 +80,7 @@ def broken(record: dict[str, Any], kinds: dict[str, str]) -> str:
         for where, share in own.items()
     )
     lines = [
-        f"Noise by row, conditional bounds that are printed: {far} of {sum(map(len, shares))} cells beyond. Misses in "
+        f"Conditional bounds printed under noise by row: {far} of {sum(map(len, shares))} cells beyond. Misses in "
         "the worst cell:",
         "",
         "| kind | k | n = 50 | n = 200 | n = 2000 |",
@@ -97,8 +97,9 @@ def broken(record: dict[str, Any], kinds: dict[str, str]) -> str:
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Return mean bounds at k = 10, delta `SHOWN` and the largest n: the loosest, and those beside other methods."""
     lines = [
-        "Mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`, or numbers of classes in sets, of the loosest kinds "
-        "and those beside which another method was run. *Wrongly* marks a method whose assumption is false:",
+        "The next table shows mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`; for sets, mean numbers of "
+        "classes. It has the loosest kinds, and the kinds for which another method was run too. *Wrongly* marks a "
+        "method whose assumption is false:",
         "",
         "| kind | true error | ours | others |",
         "|---|---:|---:|---|",

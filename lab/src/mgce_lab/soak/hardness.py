@@ -19,17 +19,18 @@ Small files were made by hand to fill the memory or to crash the reader.
 """
 FAULTS = """
 At a call by which a command changes files, the process is killed in the middle of a write, or the disk becomes full.
-A full disk must end in one sentence. The command, run again, must produce exactly the files of a run without faults,
-and must not repeat a finished run.
+On a full disk, the command must end with an error of one sentence. The command, run again, must produce exactly the
+files of a run without faults, and must not repeat a finished run.
 """
 MUTANTS = """
-A copy of the source gets one small wrong change at a time, such as another operator or a number moved by one. The
-tests of its room (a subpackage) should fail.
+A copy of the source gets one small wrong change at a time, such as another operator or a number moved by one. A test
+of the changed subpackage should fail.
 """
 DRAWN = """
-The wrong changes are drawn at random from all that are possible in a room. Changes that no test could notice are not
-counted. The interval of 95 % is for all changes of the room. Then tests were added, so “noticed after” describes the
-sample alone. A * marks quick tests alone.
+A room is a subpackage. Changes are drawn at random from all possible changes of a room. Changes that no test could
+notice are not counted. “Noticed before” is the number of sampled changes at which a test failed. In brackets is a 95 %
+interval for the share among all possible changes of the room. Then tests were added, so “noticed after” describes the
+sample alone. For results with a *, only the quick tests ran.
 """
 
 
@@ -94,8 +95,9 @@ def _faults(after: Results) -> list[str]:
         f"{_joined(FAULTS)} **{lost or 'No'}** fault broke one of these rules.",
         f"{_machine(after)} `python -m mgce_lab.soak faults --faults 100 --record after` repeats this test.",
         table(["command", "calls", "kills", "full disks", "bad"], rows),
-        f"In a folder of another user, each of them ends with {' or '.join(sorted({*after['read-only'].values()}))}.",
-        f"A model was fitted with one seed, and saved again under two other conditions: {same}.",
+        "If the folder belongs to another user, each of these commands ends with "
+        f"{' or '.join(sorted({*after['read-only'].values()}))}.",
+        f"A model was fitted with one seed and saved, then again under two other conditions: {same}.",
     ]
 
 

@@ -12,7 +12,7 @@ from mgce_lab.soak.families import FAMILIES
 from mgce_lab.soak.measure import QUANTITIES
 
 RESULTS, PAGE = Path("results/reliability/numerics.json"), Path("docs/lab/reliability.md")
-LATER = " The kernels were changed since; the remark of the record says how, and what was tried again."
+LATER = " Then the kernels were changed. A remark in the record names the changes, and the tests repeated after them."
 MAIN = ("t", "loss", "h", "p", "gradient")
 Results = dict[str, Any]
 

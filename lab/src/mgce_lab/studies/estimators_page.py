@@ -17,7 +17,7 @@ def render(fit_times: dict[str, Any]) -> str:
     parts = [
         "# Estimators, measured",
         "This page supports [Estimators](../estimators.md). Accuracies are on [the page of the suite](suite.md).",
-        "Times are medians, and estimators took turns. The second table is of all rows of letter. "
+        "Times are medians; the estimators took turns. The second table is about all rows of the data set letter. "
         "`python -m mgce_lab.studies.fit_times` measures again.",
         machine_line(fit_times["machine"]),
         _growth(fit_times["growth"]),

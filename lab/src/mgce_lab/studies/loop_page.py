@@ -127,12 +127,12 @@ def _start(results: Results) -> list[str]:
         "This page supports [Which loss?](../choosing.md): what a loss, an epoch and an average of weights are worth.",
         "`python -m mgce_lab.studies.loop --data-dir DATA` trains the networks of which `results/loop` has no record.",
         "",
-        "A small network is trained for twenty epochs by Adam on four fifths of the rows.",
-        "The other rows, with labels as wrong, choose the epoch and the weights: see [`ModelKeeper`](../own-data.md).",
+        "A column is a data set with one kind of wrong labels. A small network is trained for twenty epochs by Adam.",
+        "A fifth of the rows, with noisy labels, chooses epoch and weights: see [`ModelKeeper`](../own-data.md).",
         f"Accuracies are percentages of right test labels, means over {len(results.seeds)} seeds.",
         f"The default recipe, {DEFAULT}, was changed when results on the first seven columns were known.",
-        "Its settings were chosen on other data (`results/loop/development.jsonl`). On [further",
-        "ones](#columns-that-nothing-was-chosen-on) nothing was chosen.",
+        "Its settings were chosen on other data (`results/loop/development.jsonl`). There are [further",
+        "columns](#columns-that-nothing-was-chosen-on) on which nothing was chosen.",
         "",
     ]
 
@@ -154,7 +154,7 @@ def _kept(results: Results, means: dict[str, float]) -> list[str]:
     return [
         "## What the keeper keeps",
         "",
-        "Trimming used the true share of wrong labels in the row with “told”.",
+        "In the row with “told”, trimming used the true share of wrong labels.",
         "“Estimated” shares come from `find_suspects`, which trains three more networks.",
         "",
         table(["recipe", *results.columns, "mean"], kept),
@@ -178,9 +178,9 @@ def _compared(results: Results, place: str) -> list[str]:
         "## One recipe for all, or a choice",
         "",
         f"`choose_recipe` trains with: {', '.join(f'`{name}`' for name in RECIPES)}.",
-        f"`choose_recipe` stops a training when {PATIENCE} epochs change nothing.",
-        "The recipe that predicts most validation labels is taken.",
-        f"The choice costs {results.cost():.1f} whole trainings on average.",
+        f"`choose_recipe` pauses a training when the kept weights have not changed for {PATIENCE} epochs.",
+        "Then `choose_recipe` takes the recipe whose network predicts most validation labels.",
+        f"The choice takes as long as {results.cost():.1f} whole trainings on average.",
         f"To train only once, take {DEFAULT}, which is {place} on the development columns.",
         "",
     ]
@@ -207,7 +207,7 @@ def lead(unseen: Sequence[Record]) -> str:
     results = Results(unseen)
     pair, symmetric, right = (f"{gap(results, end, GCE)[0]:+.1f}" for end in (PAIR, SYMMETRIC, RIGHT))
     noisy = f"{pair} points with pair noise, {symmetric} with symmetric noise"
-    return f"it differs from GCE by {noisy} and {right} with right labels"
+    return f"the learned correction differs from GCE by {noisy} and {right} with right labels"
 
 
 def _unseen(results: Results) -> list[str]:
@@ -236,7 +236,7 @@ def _unseen(results: Results) -> list[str]:
         "",
         f"These networks were trained after the last change of the default (seeds: {len(results.seeds)}), by",
         "`--unseen --keel-dir FOLDER`. Pair noise gives 40 % of each class the label of the next class.",
-        f"The table has means over {len(ahead)} columns, and the columns on which {DEFAULT} falls furthest behind.",
+        f"The table has means over {len(ahead)} columns, and the columns with the lowest numbers on the right.",
         "",
         table(["mean over", *recipes, f"{DEFAULT} minus cross-entropy at its best epoch"], rows),
         "",

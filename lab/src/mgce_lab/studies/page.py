@@ -26,9 +26,9 @@ def render(results: dict[str, Any], named: dict[str, Any], probs: dict[str, Any]
     """Return the page as Markdown: results of the CPU, losses by name, probabilities and what there is of a GPU."""
     parts = [
         "# Performance, measured",
-        "This page supports [Performance](../performance.md), which compares instruction sets. Ratios are of median "
-        "times, forward and backward; functions take turns within one run. Logits are normal with standard deviation "
-        "s, or 1 where no s is named. `python -m mgce_lab.studies` measures again.",
+        "This page supports [Performance](../performance.md), which compares instruction sets. A ratio compares "
+        "median times of forward and backward; the functions take turns within one run. Logits are normal with "
+        "standard deviation s, or 1 if no s is named. `python -m mgce_lab.studies` measures again.",
         machine_line(results["machine"]),
         "## Against `F.cross_entropy`",
         'The time of `mgce_loss(..., backend="cpu")` over the time of `F.cross_entropy`: from the least to the most '
@@ -125,7 +125,7 @@ def _probs(probs: dict[str, Any], machine: dict[str, Any]) -> str:
         rows.append([f"{cell['n']} x {cell['k']}", f"{1e3 * times['softmax']:.3f} ms", *ratios])
     text = (
         f"Times over the time of `torch.softmax`, at `beta={probs['beta']:g}`. `entmax_bisect` and `normmax_bisect` "
-        "return the numbers of the function before them. "
+        "return the same numbers as the function in the column before. "
         "`python -m mgce_lab.studies.probs` measures again."
     )
     heads = ["n x k", "softmax", *(f"`{name}`" for name in names)]
@@ -149,7 +149,7 @@ def _memory(memory: dict[str, Any]) -> str:
     scales = list(next(iter(memory["mebibytes"].values())))
     rows = [[name, *(f"{values[s]:.0f} MiB" for s in scales)] for name, values in memory["mebibytes"].items()]
     text = (
-        "Peak resident memory of a linear layer and a loss, beyond their inputs. Of each, "
+        "Peak resident memory of a linear layer and a loss, beyond their inputs. Of each number, "
         f"{memory['gradients']:.0f} MiB are for the returned gradients."
     )
     return text + "\n\n" + table(["", *(f"s = {float(s):g}" for s in scales)], rows)

@@ -39,8 +39,8 @@ WORST = 5  # tables that are named
 SIZES = (300, 1000, 5000)  # training rows of a list of tables
 BESIDE = (("models", "accuracy"), ("precision", None))  # of a cell, with the measure
 EVERY_SAYS = (
-    "With 300 rows of locked tables, the log-loss of `mgce fit` is the highest of the five models. With 5,000 rows, "
-    "all wrong labels are near the boundary of a linear model."
+    "With 300 rows of locked tables, `mgce fit` has the highest log-loss of the five models. On the list with 5,000 "
+    "rows, all wrong labels are near the boundary of a linear model."
 )
 SHARES = [
     "cells in which the range from 0 holds the share of wrong labels",
@@ -48,11 +48,11 @@ SHARES = [
     "labels called more likely wrong than right, where all are right",
     f"estimates of the share that are off by {OFF:.0%} of the rows at most",
 ]
-SAID = "Of labels that are said to be wrong with a probability, so many are:"
-BEHIND = "The tables on which `mgce fit` is furthest behind, over the cells with wrong labels:"
+SAID = "The share of labels that are wrong, by the stated probability that they are:"
+BEHIND = "The tables on which the best other model is furthest ahead of `mgce fit`, with wrong labels:"
 WHY = (
-    "The column on right labels is the accuracy of the best model where no label is wrong. Where it is low, classes "
-    "overlap, and `mgce fit` corrects overlap as if labels were wrong."
+    "The columns “right labels, %” have the accuracy of the best model trained on right labels. If it is low, classes "
+    "overlap, and `mgce fit` corrects labels in the overlap as if they were wrong."
 )
 LEAD = "The lead of `mgce fit` in the cells with wrong labels, a mean over tables with its 95 % interval:"
 Record = dict[str, Any]
@@ -218,7 +218,7 @@ def left(records: Sequence[Record]) -> list[str]:
     names = {"wrong": "wrong", "left": "left by a review of what is asked for", "told": "expected to be left"}
     found = kinds(records, lambda r: {name: 100 * r["share"][name] / r["rows"] for name in names}, names)
     return [
-        "Wrong labels in percent of the rows, before and after one review of those more likely wrong than right:",
+        "Wrong labels in percent of the rows, before and after one review of the labels more likely wrong than right:",
         found,
     ]
 
@@ -285,8 +285,8 @@ def chosen_in_short() -> str:
     """Return how much the best other value of a constant would gain on the choosing tables."""
     gains = [tried.gain for tried in variants.tried(_tried())]
     return (
-        f"## What was chosen\n\n{len(gains)} constants were chosen on the choosing tables. Another value of one would "
-        f"gain {max(gains):.1f} points at most, in the mean of the tables on which it was tried. "
+        f"## What was chosen\n\n{len(gains)} constants were chosen on the choosing tables. Another value of a constant "
+        f"would gain {max(gains):.1f} points at most, as a mean over the tables on which the value was tried. "
         "`python -m mgce_lab.suite.page --all` prints what was tried."
     )
 
@@ -396,7 +396,7 @@ def short() -> str:
     texts = (
         "Accuracy against right labels, by kind of wrong labels:",
         "The lead of `mgce fit` with wrong labels, a mean over tables with its 95 % interval:",
-        "Average precision of suspects, wrong labels first:",
+        "Average precision of the ranking of suspects:",
     )
     return "\n" + "\n\n".join(f"{text}\n\n{part}" for text, part in zip(texts, parts, strict=True)) + "\n\n"
 

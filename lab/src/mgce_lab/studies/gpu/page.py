@@ -13,8 +13,8 @@ from mgce_lab.studies.timing import geometric_mean
 
 STAGES = ("tests", "heads", "losses", "training")
 HEADS_SAY = (
-    "The logits have the standard deviation s. The error of the gradient for the weights is against float64, in units "
-    "of the error of rounding to bfloat16."
+    "The logits have the standard deviation s. The error is how far the gradient of the weights is from float64, in "
+    "units of the error of rounding to bfloat16."
 )
 CROSS_ENTROPIES = ("cross_entropy", "cross_entropy, compiled", "liger_cross_entropy", "quack.cross_entropy")
 HEADS = (
