@@ -97,9 +97,8 @@ def broken(record: dict[str, Any], kinds: dict[str, str]) -> str:
 def widths(record: dict[str, Any], kinds: dict[str, str], found: list[str]) -> str:
     """Return mean bounds at k = 10, delta `SHOWN` and the largest n: the loosest, and those beside other methods."""
     lines = [
-        "The next table shows mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`; for sets, mean numbers of "
-        "classes. It has the loosest kinds, and the kinds for which another method was run too. *Wrongly* marks a "
-        "method whose assumption is false:",
+        "Mean bounds at `k = 10`, `delta = 0.05` and `n = 2000`; for sets, mean numbers of classes. The kinds are the "
+        "loosest, and those with another method beside them. *Wrongly* marks a method whose assumption is false:",
         "",
         "| kind | true error | ours | others |",
         "|---|---:|---:|---|",

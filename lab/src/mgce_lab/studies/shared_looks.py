@@ -104,10 +104,8 @@ def render(record: dict[str, Any]) -> str:
         means = [np.mean([c["sums"][kind] / c["means"] for c in cells]) for kind in KINDS]
         values = (np.mean([c["truth"] for c in cells]), *means, max(c["false"] / c["draws"] for c in cells))
         rows.append([f"{labels}, {m}", *(f"{value:.3f}" for value in values)])
-    said = f"{significant(record)} bounds" if significant(record) else "No bound"
-    return (
-        f"{table(header, rows)}\n\n{said} of shared-out looks: false significantly more often than delta, after Holm."
-    )
+    said = "Bounds that were false significantly more often than delta, with Holm's correction"
+    return f"{table(header, rows)}\n\n{said}: {significant(record)}."
 
 
 if __name__ == "__main__":
