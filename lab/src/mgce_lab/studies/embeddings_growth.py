@@ -112,7 +112,7 @@ def section() -> str:
     header = ["n", "d", "k", "processor seconds", "peak, GiB", "rows alone, GiB", "right, %"]
     parts = [
         "## Time and memory",
-        "Simulated rows: n of d features, in k classes. A fifth of the labels are wrong.\n"
+        "The data are simulated: n rows of d features, in k classes. A fifth of the labels are wrong.\n"
         "Memory counts the whole process, libraries included.",
         table(header, rows),
         machine_line(found["machine"]),
