@@ -44,8 +44,8 @@ def section() -> list[str]:
         "",
         "The test has a nominal level of 5 %. The test misses weak noise, and misses noise if the network errs often.",
         "",
-        f"After one training by GCE, with as many rows, `noise_kind` returned “class-dependent” for {said}.",
+        f"After one training with GCE, and with as many rows, `noise_kind` returned “class-dependent” for {said}.",
         "For right labels, symmetric noise and the other data sets, `noise_kind` could not tell the kind of noise.",
-        "Every pair of classes that `noise_kind` named as confused was one.",
+        "Every pair of classes that `noise_kind` named was truly confused.",
         "The test allows for errors of the network; how much was chosen on FashionMNIST and CIFAR-10.",
     ]
