@@ -158,7 +158,7 @@ class ForwardCorrection(Wrapper, Precise):
         return in_float32(self.loss, corrected, input, target)
 
     def _of_labels(self, dim: int, loss: Any, terms: SoftmaxTerms, input: Tensor, target: Tensor) -> Tensor:
-        """Compute the loss from the probability of each row's label alone: p times the label's column of T."""
+        """Compute the loss without the full product p T: of each row, only the probability of its label is computed."""
         logits = input.movedim(dim, -1)
         options = LossOptions(loss.ignore_index, loss.reduction)
         check_arguments(logits, target, loss.weight, options, dim=-1)

@@ -34,7 +34,7 @@ class Chosen(Form):
 
 @dataclass(frozen=True)
 class Network:
-    """The options on the network, and on how it runs."""
+    """The options on the neural network that encodes pictures or texts, and on how it runs."""
 
     encoder: Annotated[
         str | None,

@@ -19,7 +19,7 @@ ROWS_AT_ONCE = 50_000  # rows that are read at a time: 256 columns of them are 1
 
 
 def part_files(path: Path) -> list[Path]:
-    """Return the parts of a table in a folder, sorted; of a Parquet or Arrow file, the file itself; otherwise none.
+    """Return the files that a table consists of: those in a folder, sorted, or one Parquet or Arrow file; else none.
 
     Files and folders whose names begin with a point or an underscore, such as `_SUCCESS` of Spark, are no parts.
     """

@@ -254,7 +254,7 @@ def _certificate(fit: TableFit) -> str:
 
 
 def _which_labels(certificate: RiskCertificate) -> str:
-    """Return sentences on the labels, right ones or given ones, for which the bounds hold."""
+    """Return sentences that say whether the bounds are on errors against right labels or against given labels."""
     if certificate.refuted is not None:
         return (
             f"These labels refute {certificate.refuted}. No correction was made: the bounds are on disagreements with "

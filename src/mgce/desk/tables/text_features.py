@@ -248,7 +248,7 @@ class VectorTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def reads_meaning(kinds: Mapping[str, str]) -> bool:
-    """Return whether columns of these kinds get features of their meaning: texts do, if the encoder is installed."""
+    """Return whether an encoder of sentences makes features of some columns: of texts, if the encoder is installed."""
     return TEXT in kinds.values() and is_installed()
 
 
