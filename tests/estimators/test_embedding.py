@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from contracts.estimator_contract import EstimatorContract
 from mgce import MGCEEmbeddingClassifier
 from mgce.estimators.directions import REDUCTION, basis, coordinates, fit_head, fitted_directions
-from mgce.estimators.embedding import PATH
+from mgce.estimators.embedding import SETTINGS
 from mgce.functional import gce_loss
 
 
@@ -168,7 +168,7 @@ def test_digits_of_which_two_in_five_are_wrong():
 
 def test_a_class_that_one_penalty_loses_is_predicted_again_under_the_next(monkeypatch):
     # Under the first penalty the robust heads lose a digit; started there, those of the second never found it again.
-    monkeypatch.setattr("mgce.estimators.embedding.PATH", PATH._replace(l2s=(3e-3, 1e-4)))
+    monkeypatch.setattr("mgce.estimators.embedding.SETTINGS", SETTINGS._replace(l2s=(3e-3, 1e-4)))
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(0)
     noisy = np.where(rng.random(500) < 0.4, (y[:500] + rng.integers(1, 10, 500)) % 10, y[:500])

@@ -34,7 +34,7 @@ from mgce.labels.out_of_fold import folds_of, out_of_fold
 from mgce.losses.learned_forward import LEARNING
 
 
-class Path(NamedTuple):
+class Settings(NamedTuple):
     """The settings of the heads, and of the path of penalties that are tried for a head.
 
     Attributes:
@@ -54,7 +54,7 @@ class Path(NamedTuple):
     rounds: int = 3
 
 
-PATH = Path()
+SETTINGS = Settings()
 
 
 def folds(target: IntArray, cv: int, random_state: np.random.RandomState) -> IntArray:
@@ -115,7 +115,7 @@ class Search:
                 column.append(value)
             return accuracy, (l2, probs, heads)
 
-        return most_predicted(map(tried, [self.known[name]] if name in self.known else penalties), PATH.patience)
+        return most_predicted(map(tried, [self.known[name]] if name in self.known else penalties), SETTINGS.patience)
 
     def out_of_fold(
         self, make: Callable[[IntArray], Callable[[Tensor], Tensor]], l2: float, starts: list[SingleArray]
@@ -164,11 +164,11 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
         loss = gce(labels, LEARNING.beta)
         return lambda part: lambda logits: loss(part)(forward_corrected_logits(logits, transition))
 
-    l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros(), PATH.l2s)
+    l2, _, starts = search.choose("logistic", gce(labels, np.inf), search.zeros(), SETTINGS.l2s)
     logistic = search.fit(gce(labels, np.inf)(every), l2, search.zeros()[0])
-    robust_l2, robust_probs, _ = search.choose("robust", gce(labels, PATH.robust_beta), starts, PATH.l2s)
+    robust_l2, robust_probs, _ = search.choose("robust", gce(labels, SETTINGS.robust_beta), starts, SETTINGS.l2s)
     noise = search.transition(robust_probs)
-    near = PATH.l2s[max(0, PATH.l2s.index(robust_l2) - 1) : PATH.l2s.index(robust_l2) + 2]
+    near = SETTINGS.l2s[max(0, SETTINGS.l2s.index(robust_l2) - 1) : SETTINGS.l2s.index(robust_l2) + 2]
     forward_l2, forward_probs, _ = search.choose("forward", forward(noise), starts, near, noise)
     heads: Heads = {}
     if search.likelihood(forward_probs, noise) > search.likelihood(robust_probs, noise):
@@ -178,13 +178,13 @@ def fitted_heads(search: Search, target: IntArray) -> tuple[Heads, FloatArray, F
         oof, best_l2 = probs, forward_l2
     else:
         probs, oof, best_l2 = robust_probs, (robust_probs + forward_probs) / 2, robust_l2
-        heads["robust"] = robust_l2, search.fit(gce(labels, PATH.robust_beta)(every), robust_l2, logistic)
+        heads["robust"] = robust_l2, search.fit(gce(labels, SETTINGS.robust_beta)(every), robust_l2, logistic)
     right = torch.from_numpy(right_class(probs, target, noise).astype(np.float32))
-    weak_l2 = best_l2 / PATH.weaker
+    weak_l2 = best_l2 / SETTINGS.weaker
     heads |= {
         "forward": (forward_l2, search.fit(forward(noise)(every), forward_l2, logistic)),
         "corrected": (best_l2, search.fit(gce(right, np.inf)(every), best_l2, logistic)),
-        "corrected_robust": (weak_l2, search.fit(gce(right, PATH.robust_beta)(every), weak_l2, logistic)),
+        "corrected_robust": (weak_l2, search.fit(gce(right, SETTINGS.robust_beta)(every), weak_l2, logistic)),
     }
     return heads, oof, noise
 
@@ -201,7 +201,7 @@ def _refined(
         refit: from a noise matrix to probabilities out of fold.
     """
     value = search.likelihood(probs, noise)
-    for _ in range(PATH.rounds):
+    for _ in range(SETTINGS.rounds):
         next_noise = search.transition(probs)
         next_probs = refit(next_noise)
         next_value = search.likelihood(next_probs, next_noise)
