@@ -108,7 +108,7 @@ def test_only_seconds_blanks_and_what_is_left_out_may_differ():
     assert Printed(0, 0, "a ... z\n in 3 s", "a b\nc z in  12 s").is_true
     assert not Printed(0, 0, "at most 7.1%", "at most 7.2%").is_true
     assert Printed(0, 0, "CE  81.5 0.05", "CE 81.9 0.05", of_python=True).is_true
-    for other in ("CE 82.1 0.05", "CE 81.5 0.06", "CE 81.5", "CE 81 0.05"):
+    for other in ("CE 82.3 0.05", "CE 81.5 0.06", "CE 81.5", "CE 81 0.05"):
         assert not Printed(0, 0, "CE 81.5 0.05", other, of_python=True).is_true
 
 
