@@ -2,8 +2,7 @@ r"""Find rows of a table that are copies of one another, as opposed to independe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,7 @@ Coded = tuple["pd.Series[Any]", IntArray]  # a column, and numbers that are equa
 FEW_VALUES = 10  # a column with fewer distinct numbers is not split into intervals and digits
 
 
-@dataclass(frozen=True)
-class Chance:
+class Chance(NamedTuple):
     """The limits up to which equal rows are put down to chance: see :func:`copies`.
 
     The values were chosen by simulation. In 4,000 tables of independent draws, no row was taken for a copy (20 kinds:

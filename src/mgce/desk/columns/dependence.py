@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,7 @@ NO_BOUND = "With --time or --groups, a review gives no bound on errors."
 TIME_NAME = r"(?i)(.*[^a-z])?(date|datetime|day|month|quarter|time|timestamp|week|year)([^a-z].*)?"
 
 
-@dataclass(frozen=True)
-class Signs:
+class Signs(NamedTuple):
     """The limits beyond which rows look dependent: see :func:`dependence`.
 
     Attributes:

@@ -7,8 +7,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mgce._messages import NAMED, listed
 
@@ -101,8 +100,7 @@ def near(
             yield f"Is {_shown(label)} ({rows}) the {noun} {of}? {how}"
 
 
-@dataclass(frozen=True)
-class Misspelt:
+class Misspelt(NamedTuple):
     """The limits within which the name of a rare class may be a typing error for that of a frequent class.
 
     Attributes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,7 @@ HEAD_ROWS = 500  # by which the memory of a row is estimated
 FEWEST_ROWS = 1_000  # of a chunk: a model of fewer says little
 
 
-@dataclass(frozen=True)
-class RowBytes:
+class RowBytes(NamedTuple):
     """The bytes of a row at the peak of a fit, measured on 20,000 to 100,000 rows of 20 and 256 columns.
 
     Attributes:

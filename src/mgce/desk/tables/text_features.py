@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -94,8 +93,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 UNWRITABLE = "[\0\ud800-\udfff]"  # NumPy drops a last null character, and half a surrogate pair has no bytes
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """The numbers that determine how the terms of texts, words and character sequences, become features.
 
     On 3,000 questions to a bank, of 77 classes, a network was right on 82, 84 and 86 % with 100, 200 and 300 features.
